@@ -1,0 +1,304 @@
+//! Addresses: GIDs, port spaces, service IDs and the paths that datagrams travel.
+//!
+//! Read first: Annex A11 (service IDs of the RDMA IP CM service), Annex A17 (RoCEv2: a GID is an IP
+//! address).
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+/// A global identifier: 16 octets. On RoCEv2 it is an IPv6 address, or an IPv4 address in its
+/// `::ffff:a.b.c.d` form.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Gid(pub [u8; 16]);
+
+impl Gid {
+    /// All zero: "no GID", and also the IPv6 wildcard.
+    pub const ZERO: Gid = Gid([0; 16]);
+
+    /// The GID of an IP address.
+    pub const fn from_ip(ip: IpAddr) -> Gid {
+        match ip {
+            IpAddr::V4(v4) => Gid(v4.to_ipv6_mapped().octets()),
+            IpAddr::V6(v6) => Gid(v6.octets()),
+        }
+    }
+
+    /// The IP address of a GID; `::ffff:a.b.c.d` becomes the IPv4 address.
+    pub const fn to_ip(self) -> IpAddr {
+        if self.is_v4() {
+            let o = self.0;
+            IpAddr::V4(Ipv4Addr::new(o[12], o[13], o[14], o[15]))
+        } else {
+            IpAddr::V6(Ipv6Addr::from_octets(self.0))
+        }
+    }
+
+    /// Whether this is an IPv4 address in its mapped form.
+    pub const fn is_v4(self) -> bool {
+        u64::from_be_bytes(first_chunk(&self.0)) == 0
+            && self.0[8] == 0
+            && self.0[9] == 0
+            && self.0[10] == 0xff
+            && self.0[11] == 0xff
+    }
+
+    /// Whether this is the wildcard of its family: `0.0.0.0` (mapped) or `::`.
+    pub fn is_wildcard(self) -> bool {
+        self.to_ip().is_unspecified()
+    }
+
+    /// Whether this is a loopback address: `127.0.0.0/8` (mapped) or `::1`.
+    pub fn is_loopback(self) -> bool {
+        self.to_ip().is_loopback()
+    }
+}
+
+const fn first_chunk(octets: &[u8; 16]) -> [u8; 8] {
+    [octets[0], octets[1], octets[2], octets[3], octets[4], octets[5], octets[6], octets[7]]
+}
+
+impl From<IpAddr> for Gid {
+    fn from(ip: IpAddr) -> Gid {
+        Gid::from_ip(ip)
+    }
+}
+
+impl fmt::Debug for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Gid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Ipv6Addr::from_octets(self.0), f)
+    }
+}
+
+/// An IP address in GID form with its IPv6 scope (0 where there is none): what an ID is bound to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct ScopedIp {
+    /// The address; IPv4 in mapped form.
+    pub gid: Gid,
+    /// The IPv6 scope (interface index) of a link-local address, else 0.
+    pub scope: u32,
+}
+
+impl ScopedIp {
+    /// The address part of a socket address. The scope counts for link-local addresses alone.
+    pub const fn of(addr: SocketAddr) -> ScopedIp {
+        let scope = match addr {
+            SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => v6.scope_id(),
+            _ => 0,
+        };
+        ScopedIp { gid: Gid::from_ip(addr.ip()), scope }
+    }
+
+    /// With a port, as a socket address.
+    pub const fn with_port(self, port: u16) -> SocketAddr {
+        match self.gid.to_ip() {
+            IpAddr::V4(v4) => SocketAddr::V4(SocketAddrV4::new(v4, port)),
+            IpAddr::V6(v6) => SocketAddr::V6(SocketAddrV6::new(v6, port, 0, self.scope)),
+        }
+    }
+}
+
+/// A port space: which service IDs an ID's port numbers stand for (`rdma_port_space`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+#[repr(u16)]
+pub enum PortSpace {
+    /// Sockets direct protocol (0x0001); its numbers are TCP's.
+    Sdp = 0x0001,
+    /// IP over InfiniBand (0x0002): datagrams with IPoIB's Q_Key.
+    Ipoib = 0x0002,
+    /// Reliable connections (0x0106, `RDMA_PS_TCP`).
+    Tcp = 0x0106,
+    /// Datagrams (0x0111, `RDMA_PS_UDP`).
+    Udp = 0x0111,
+    /// Any InfiniBand transport (0x013F, `RDMA_PS_IB`).
+    Ib = 0x013f,
+}
+
+impl PortSpace {
+    /// Every port space, in the order of their values.
+    pub const ALL: [PortSpace; 5] =
+        [PortSpace::Sdp, PortSpace::Ipoib, PortSpace::Tcp, PortSpace::Udp, PortSpace::Ib];
+
+    /// The space of a 16-bit value, if it is one of ours.
+    pub const fn from_value(value: u16) -> Option<PortSpace> {
+        match value {
+            0x0001 => Some(PortSpace::Sdp),
+            0x0002 => Some(PortSpace::Ipoib),
+            0x0106 => Some(PortSpace::Tcp),
+            0x0111 => Some(PortSpace::Udp),
+            0x013f => Some(PortSpace::Ib),
+            _ => None,
+        }
+    }
+
+    /// Whether IDs of this space make connections with REQ/REP/RTU (the others use SIDR).
+    pub const fn is_connected(self) -> bool {
+        matches!(self, PortSpace::Tcp | PortSpace::Sdp | PortSpace::Ib)
+    }
+
+    /// The name as the command line writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PortSpace::Sdp => "sdp",
+            PortSpace::Ipoib => "ipoib",
+            PortSpace::Tcp => "tcp",
+            PortSpace::Udp => "udp",
+            PortSpace::Ib => "ib",
+        }
+    }
+}
+
+/// A 64-bit service ID. Those of the IP CM service are `port space << 16 | port` (Annex A11).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ServiceId(pub u64);
+
+impl ServiceId {
+    /// The service ID of a port.
+    pub const fn new(space: PortSpace, port: u16) -> ServiceId {
+        ServiceId(((space as u64) << 16) | port as u64)
+    }
+
+    /// Port space and port, if this is a service ID of the IP CM service.
+    pub const fn to_port(self) -> Option<(PortSpace, u16)> {
+        if self.0 >> 32 != 0 {
+            return None;
+        }
+        match PortSpace::from_value((self.0 >> 16) as u16) {
+            Some(space) => Some((space, self.0 as u16)),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Debug for ServiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#018x}", self.0)
+    }
+}
+
+/// Says "RDMA tcp port 4420", or the number where the prefix is not one of ours.
+impl fmt::Display for ServiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_port() {
+            Some((space, port)) => write!(f, "RDMA {} port {port}", space.name()),
+            None => write!(f, "service ID {:#018x}", self.0),
+        }
+    }
+}
+
+/// How a GSI datagram travels, seen from here: `local` is us, `remote` the peer, whichever way it
+/// goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Path {
+    /// RoCEv2: UDP port 4791 between two IP addresses.
+    Roce(RocePath),
+    /// InfiniBand, by LID.
+    Ib(IbPath),
+}
+
+impl Path {
+    /// Our GID, where the path has one.
+    pub fn local_gid(&self) -> Gid {
+        match self {
+            Path::Roce(p) => p.local,
+            Path::Ib(p) => p.grh.map_or(Gid::ZERO, |g| g.local),
+        }
+    }
+
+    /// The peer's GID, where the path has one.
+    pub fn remote_gid(&self) -> Gid {
+        match self {
+            Path::Roce(p) => p.remote,
+            Path::Ib(p) => p.grh.map_or(Gid::ZERO, |g| g.remote),
+        }
+    }
+}
+
+/// A path over RoCEv2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct RocePath {
+    /// Our address.
+    pub local: Gid,
+    /// The peer's address.
+    pub remote: Gid,
+    /// IPv6 scope (interface index) of link-local addresses, else 0.
+    pub scope: u32,
+    /// IP TOS or traffic class.
+    pub traffic_class: u8,
+    /// IP TTL or hop limit; 0 stands for the default (64).
+    pub hop_limit: u8,
+    /// 20-bit flow label.
+    pub flow_label: u32,
+}
+
+impl RocePath {
+    /// A path between two addresses, all else default.
+    pub const fn new(local: Gid, remote: Gid) -> RocePath {
+        RocePath { local, remote, scope: 0, traffic_class: 0, hop_limit: 64, flow_label: 0 }
+    }
+}
+
+/// A path over InfiniBand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct IbPath {
+    /// Which of our ports, as the transport numbers them.
+    pub port: u8,
+    /// The peer's LID.
+    pub lid: u16,
+    /// Service level.
+    pub sl: u8,
+    /// Index into the port's P_Key table.
+    pub pkey_index: u16,
+    /// The global route header, where there is one.
+    pub grh: Option<Grh>,
+}
+
+/// The fields of a global route header (IBTA 8.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Grh {
+    /// Our GID.
+    pub local: Gid,
+    /// The peer's GID.
+    pub remote: Gid,
+    /// 20-bit flow label.
+    pub flow_label: u32,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Hop limit.
+    pub hop_limit: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gid_is_an_ip_address_and_back() {
+        for ip in ["10.99.0.1", "fd00:99::1", "0.0.0.0", "::", "127.0.0.1"] {
+            let ip: IpAddr = ip.parse().unwrap();
+            assert_eq!(Gid::from_ip(ip).to_ip(), ip);
+        }
+        assert!(Gid::from_ip("0.0.0.0".parse().unwrap()).is_wildcard());
+        assert!(Gid::from_ip("::1".parse().unwrap()).is_loopback());
+    }
+
+    #[test]
+    fn service_ids_name_their_port() {
+        let sid = ServiceId(0x0000_0000_0106_1144);
+        assert_eq!(sid.to_port(), Some((PortSpace::Tcp, 4420)));
+        assert_eq!(ServiceId::new(PortSpace::Tcp, 4420), sid);
+        for other in [0x1_0106_1144, 0x0107_1144, 0x1000_0000_0106_1144] {
+            assert_eq!(ServiceId(other).to_port(), None);
+        }
+    }
+}
