@@ -262,7 +262,7 @@ fn the_view_loses_nothing() {
     let unknown = [0, 1, 0x1b, 0x7777].map(Attribute);
     for attribute in TABLES.iter().map(|table| table.attribute).chain(unknown) {
         let mut mad: Mad = random.octets();
-        Header(&mut mad).set_attribute(attribute);
+        Header(&mut mad).set_attribute(attribute).set_class(7);
         let mut bits = String::new();
         for (_, value) in View::new(&mad).fields() {
             let octets = |octets: &[u8]| octets.iter().map(|o| format!("{o:08b}")).collect();
@@ -302,9 +302,17 @@ fn a_view_prints_one_line() {
         assert_eq!(View::new(&mad).to_string(), line);
         assert_eq!(format!("{:?}", Message::parse(&mad).unwrap().view()), line);
     }
+}
+
+#[test]
+fn a_view_of_a_strange_mad_prints_what_it_can() {
     let mut mad = [0; MAD_LEN];
-    Header(&mut mad).set_attribute(Attribute(0x77)).set_transaction_id(5);
+    Header(&mut mad).set_class(7).set_attribute(Attribute(0x77)).set_transaction_id(5);
     assert_eq!(View::new(&mad).to_string(), "attribute 0x0077 tid 0x0000000000000005");
+    // In the class of the SA the number of MRA is NodeRecord's.
+    Header(&mut mad).set_class(3).set_attribute(Attribute::MRA);
+    assert_eq!(View::new(&mad).to_string(), "class 0x03 attribute 0x0011 tid 0x0000000000000005");
+    assert_eq!(View::new(&mad).fields().last().unwrap().0, "data");
 }
 
 #[test]
