@@ -5,7 +5,7 @@
 //! between the CRC that came and the CRC for identification 0 names the identification, if there is one at
 //! all. For a damaged frame there is one with probability 2⁻¹⁶.
 //!
-//! Read first: `icrc.rs`; field tests, R3.
+//! Read first: `icrc.rs`.
 
 use core::net::Ipv4Addr;
 

@@ -63,6 +63,58 @@ fn the_other_messages_that_linux_sends_read_as_the_fact_sheet_says() {
     assert_eq!(sidr.service_id(), ServiceId(0x0111_1c06));
 }
 
+/// Messages that no capture has, laid out by hand from the fact sheet (§2.1, §2.6, §2.7).
+#[test]
+fn alternate_paths_stand_where_the_fact_sheet_puts_them() {
+    let gid = |last| Gid([0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+    let path = "fe000000000000000000000000000001fe000000000000000000000000000002";
+    let mut mad = [0; MAD_LEN];
+    Lap::emit(&mut mad, 0)
+        .set_local_comm_id(0x1111_1111)
+        .set_remote_comm_id(0x2222_2222)
+        .set_remote_qpn(0x33_3333)
+        .set_remote_cm_response_timeout(20)
+        .set_alternate_local_lid(0x4444)
+        .set_alternate_remote_lid(0x5555)
+        .set_alternate_local_gid(gid(1))
+        .set_alternate_remote_gid(gid(2))
+        .set_alternate_flow_label(0x1_2345)
+        .set_alternate_traffic_class(0x66)
+        .set_alternate_hop_limit(0x77)
+        .set_alternate_packet_rate(0x2a)
+        .set_alternate_sl(9)
+        .set_alternate_subnet_local(true)
+        .set_alternate_local_ack_timeout(17);
+    let expected =
+        ["1111111122222222 00000000 333333a0 00000000 44445555", path, "123450 66 77 2a 98 88"];
+    assert_eq!(mad[24..88], hex(&expected.concat().replace(' ', "")));
+
+    Req::emit(&mut mad, 0)
+        .set_alternate_local_lid(0x4444)
+        .set_alternate_remote_lid(0x5555)
+        .set_alternate_local_gid(gid(1))
+        .set_alternate_remote_gid(gid(2))
+        .set_alternate_flow_label(0x1_2345)
+        .set_alternate_traffic_class(0x66)
+        .set_alternate_hop_limit(0x77)
+        .set_alternate_packet_rate(0x2a)
+        .set_alternate_sl(9)
+        .set_alternate_subnet_local(true)
+        .set_alternate_local_ack_timeout(17)
+        .set_sap_supported(true);
+    let expected = ["44445555", path, "123450 2a 66 77 98 8c"];
+    assert_eq!(mad[24 + 96..24 + 140], hex(&expected.concat().replace(' ', "")));
+
+    Apr::emit(&mut mad, 0)
+        .set_local_comm_id(0x1111_1111)
+        .set_remote_comm_id(0x2222_2222)
+        .set_additional_info_length(2)
+        .set_ap_status(ApStatus::LID_REJECTED)
+        .set_additional_info(&[0x44; 72]);
+    assert_eq!(mad[24..40], hex("11111111222222220207000044444444"));
+    assert_eq!((mad[24 + 83], mad[24 + 84]), (0x44, 0));
+}
+
 #[test]
 fn a_captured_message_re_encodes_to_the_same_octets() {
     for captured in captured() {
