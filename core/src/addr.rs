@@ -15,6 +15,9 @@ impl Gid {
     /// All zero: "no GID", and also the IPv6 wildcard.
     pub const ZERO: Gid = Gid([0; 16]);
 
+    /// `0.0.0.0` in its mapped form.
+    pub const V4_WILDCARD: Gid = Gid::from_ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+
     /// The GID of an IP address.
     pub const fn from_ip(ip: IpAddr) -> Gid {
         match ip {
@@ -196,6 +199,7 @@ impl fmt::Display for ServiceId {
 /// goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
+#[repr(u8)]
 pub enum Path {
     /// RoCEv2: UDP port 4791 between two IP addresses.
     Roce(RocePath),
