@@ -6,6 +6,7 @@
 mod fmt;
 pub mod addr;
 mod handle;
+mod hash;
 pub mod port;
 pub mod slots;
 pub mod time;

@@ -1,1 +1,64 @@
-//! (in work)
+//! Pure codecs: octets to fields and back, and nothing else.
+//!
+//! | to do this | use |
+//! |---|---|
+//! | print whatever a MAD holds | [`View`] |
+//! | act on a CM message | [`Message::parse`], then the getters of [`Req`], [`Rep`] … |
+//! | write a CM message | `Req::emit` (and so on), then its `set_` methods |
+//! | read and write the addresses in a REQ's private data | [`ip_cm`] |
+//! | put a MAD into a RoCEv2 UDP payload and take it out again | [`roce`] |
+//! | build or check the ICRC | [`icrc`] |
+//!
+//! A MAD is [`Mad`], 256 octets: its length is checked once, at the border, and every field is a
+//! load at a constant offset from then on. Each message is a table (one file each) that the macro
+//! in `field.rs` turns into getters, setters, the list that [`View`] prints, and a compile-time
+//! check that the fields follow each other without gap or overlap.
+//!
+//! Codes that we don't know are values, not errors. Reserved bits, the header's Status and the
+//! attribute modifier are never a reason to refuse a message.
+
+#[macro_use]
+mod field;
+#[macro_use]
+mod codes;
+
+mod apr;
+mod drep;
+mod dreq;
+pub mod icrc;
+pub mod ip_cm;
+mod lap;
+mod mad;
+mod message;
+mod mra;
+mod reason;
+mod rej;
+mod rep;
+mod req;
+pub mod roce;
+mod rtu;
+mod sidr_rep;
+mod sidr_req;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use apr::Apr;
+pub use codes::{ApStatus, MessageKind, SidrStatus};
+pub use drep::Drep;
+pub use dreq::Dreq;
+pub use field::PrivateDataTooLong;
+pub use ip_cm::{IpCmError, IpCmHeader};
+pub use lap::Lap;
+pub use mad::{Attribute, Header, MAD_LEN, Mad, MadError};
+pub use message::Message;
+pub use mra::Mra;
+pub use reason::RejectReason;
+pub use rej::Rej;
+pub use rep::Rep;
+pub use req::Req;
+pub use rtu::Rtu;
+pub use sidr_rep::SidrRep;
+pub use sidr_req::SidrReq;
+pub use view::{FieldValue, Fields, View};

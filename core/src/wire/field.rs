@@ -1,0 +1,557 @@
+//! How a table of fields becomes code.
+//!
+//! Owns the bit arithmetic ([`get`], [`set`], [`octets`]), the types a field can have ([`Field`]) and
+//! the macros `layout!` and `message!`. A row reads like a row of the specification:
+//!
+//! ```text
+//! 43.5/2   transport_service_type, set_transport_service_type: u8 = "0 RC, 1 UC, 2 RD, 3 extended.";
+//! ```
+//!
+//! octet 43, bit 5 counted from the most significant, two bits wide; `92B` is a width in octets. Rows
+//! stand in the order of the specification and include the reserved ones: [`check`] proves at compile
+//! time that each begins where the one before ends and that together they fill the message.
+
+use core::fmt;
+
+use super::mad::{MAD_LEN, Mad};
+use crate::addr::{Gid, ServiceId};
+
+/// Defines a newtype over 256 octets with a getter and a setter for each row.
+///
+/// `octets` is a field handed out as an array; `private` is the message's private data, which can be
+/// set from a shorter slice.
+macro_rules! layout {
+    (
+        $(#[$meta:meta])*
+        $Name:ident at $base:literal, $length:literal octets {
+            $( $pos:tt / $width:tt $get:ident $(, $set:ident : $ty:ident = $doc:literal)? ; )*
+        }
+        summary { $($shown:ident),* $(,)? }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy)]
+        pub struct $Name<B>(
+            /// The 256 octets, owned or borrowed.
+            pub B,
+        );
+
+        impl<B> $Name<B> {
+            /// Every field in specification order, the reserved ones included.
+            pub(super) const FIELDS: &'static [$crate::wire::field::FieldInfo] = &[$(
+                $crate::wire::field::FieldInfo {
+                    name: stringify!($get),
+                    position: $crate::wire::field::position($base, stringify!($pos)),
+                    width: $crate::wire::field::width(stringify!($width)),
+                    kind: field_kind!($($ty)?),
+                },
+            )*];
+
+            /// The fields that a one-line summary shows.
+            pub(super) const SUMMARY: &'static [&'static str] = &[$(stringify!($shown)),*];
+        }
+
+        const _: () = {
+            $crate::wire::field::check($Name::<()>::FIELDS, $base, $length);
+            $crate::wire::field::check_names($Name::<()>::FIELDS, $Name::<()>::SUMMARY);
+        };
+
+        $( accessors!($Name, $base, $pos, $width, $get $(, $set, $ty, $doc)?); )*
+
+        impl<B: core::borrow::Borrow<$crate::wire::Mad>> core::fmt::Debug for $Name<B> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(&$crate::wire::View::new(self.0.borrow()), f)
+            }
+        }
+    };
+}
+
+/// A CM message: the 232 octets after the MAD header.
+macro_rules! message {
+    (
+        $(#[$meta:meta])*
+        $Name:ident = $ATTRIBUTE:ident { $($rows:tt)* }
+        summary { $($shown:tt)* }
+    ) => {
+        layout! {
+            $(#[$meta])*
+            $Name at 24, 232 octets { $($rows)* }
+            summary { $($shown)* }
+        }
+
+        impl<B> $Name<B> {
+            /// The attribute ID that marks this message.
+            pub const ATTRIBUTE: $crate::wire::Attribute = $crate::wire::Attribute::$ATTRIBUTE;
+        }
+
+        impl<B: core::borrow::Borrow<$crate::wire::Mad>> $Name<B> {
+            /// The whole MAD, for printing.
+            #[inline]
+            pub fn view(&self) -> $crate::wire::View<'_> {
+                $crate::wire::View::new(self.0.borrow())
+            }
+
+            /// The transaction ID in the MAD header.
+            #[inline(always)]
+            pub fn transaction_id(&self) -> u64 {
+                $crate::wire::Header(self.0.borrow()).transaction_id()
+            }
+        }
+
+        impl<'a> $Name<&'a mut $crate::wire::Mad> {
+            /// Begins a message: zero-fills `mad` and writes its header.
+            #[inline(always)]
+            pub fn emit(mad: &'a mut $crate::wire::Mad, transaction_id: u64) -> Self {
+                $crate::wire::mad::begin(mad, Self::ATTRIBUTE, transaction_id);
+                $Name(mad)
+            }
+        }
+    };
+}
+
+/// The getter and the setter of one row.
+macro_rules! accessors {
+    ($Name:ident, $base:literal, $pos:tt, $width:tt, reserved) => {};
+    ($Name:ident, $base:literal, $pos:tt, $width:tt, $get:ident, $set:ident, octets, $doc:literal) => {
+        octet_getters!($Name, $base, $pos, $width, $get, $doc);
+
+        impl<B: core::borrow::BorrowMut<$crate::wire::Mad>> $Name<B> {
+            #[doc = concat!("Sets [`", stringify!($get), "`](Self::", stringify!($get), ").")]
+            #[inline]
+            pub fn $set(
+                &mut self,
+                value: &[u8; $crate::wire::field::width(stringify!($width)) / 8],
+            ) -> &mut Self {
+                *$crate::wire::field::octets_mut::<
+                    { $crate::wire::field::position($base, stringify!($pos)) / 8 },
+                    { $crate::wire::field::width(stringify!($width)) / 8 },
+                >(self.0.borrow_mut()) = *value;
+                self
+            }
+        }
+    };
+    ($Name:ident, $base:literal, $pos:tt, $width:tt, $get:ident, $set:ident, private, $doc:literal) => {
+        octet_getters!($Name, $base, $pos, $width, $get, $doc);
+
+        impl<B> $Name<B> {
+            /// Octets of private data that this message carries.
+            pub const PRIVATE_DATA: usize = $crate::wire::field::width(stringify!($width)) / 8;
+        }
+
+        impl<B: core::borrow::BorrowMut<$crate::wire::Mad>> $Name<B> {
+            #[doc = concat!("Sets [`", stringify!($get), "`](Self::", stringify!($get), "), zero-filled")]
+            /// behind `data`. Nothing is changed if `data` is too long.
+            #[inline]
+            pub fn $set(&mut self, data: &[u8]) -> Result<(), $crate::wire::PrivateDataTooLong> {
+                $crate::wire::field::set_prefix::<
+                    { $crate::wire::field::position($base, stringify!($pos)) / 8 },
+                    { $crate::wire::field::width(stringify!($width)) / 8 },
+                >(self.0.borrow_mut(), data)
+            }
+        }
+    };
+    ($Name:ident, $base:literal, $pos:tt, $width:tt, $get:ident, $set:ident, $ty:ident, $doc:literal) => {
+        impl<B: core::borrow::Borrow<$crate::wire::Mad>> $Name<B> {
+            #[doc = $doc]
+            #[inline(always)]
+            pub fn $get(&self) -> $ty {
+                <$ty as $crate::wire::field::Field>::load::<
+                    { $crate::wire::field::position($base, stringify!($pos)) },
+                    { $crate::wire::field::width(stringify!($width)) },
+                >(self.0.borrow())
+            }
+        }
+
+        impl<B: core::borrow::BorrowMut<$crate::wire::Mad>> $Name<B> {
+            #[doc = concat!("Sets [`", stringify!($get), "`](Self::", stringify!($get), "); ")]
+            #[doc = concat!("bits beyond its width (", stringify!($width), ") are dropped.")]
+            #[inline(always)]
+            pub fn $set(&mut self, value: $ty) -> &mut Self {
+                <$ty as $crate::wire::field::Field>::store::<
+                    { $crate::wire::field::position($base, stringify!($pos)) },
+                    { $crate::wire::field::width(stringify!($width)) },
+                >(value, self.0.borrow_mut());
+                self
+            }
+        }
+    };
+}
+
+/// Getters of an array. One per kind of storage: from `&'a Mad` the array lives as long as the MAD.
+macro_rules! octet_getters {
+    ($Name:ident, $base:literal, $pos:tt, $width:tt, $get:ident, $doc:literal) => {
+        octet_getters!(@ $Name, $base, $pos, $width, $get, $doc, &'a $crate::wire::Mad, &'a);
+        octet_getters!(@ $Name, $base, $pos, $width, $get, $doc, &'a mut $crate::wire::Mad, &);
+        octet_getters!(@ $Name, $base, $pos, $width, $get, $doc, $crate::wire::Mad, &);
+    };
+    (@ $Name:ident, $base:literal, $pos:tt, $width:tt, $get:ident, $doc:literal,
+        $storage:ty, & $($life:lifetime)?) => {
+        #[allow(clippy::extra_unused_lifetimes, clippy::needless_lifetimes)]
+        impl<'a> $Name<$storage> {
+            #[doc = $doc]
+            #[inline]
+            pub fn $get(
+                &self,
+            ) -> & $($life)? [u8; $crate::wire::field::width(stringify!($width)) / 8] {
+                $crate::wire::field::octets::<
+                    { $crate::wire::field::position($base, stringify!($pos)) / 8 },
+                    { $crate::wire::field::width(stringify!($width)) / 8 },
+                >(&self.0)
+            }
+        }
+    };
+}
+
+/// What [`FieldInfo::kind`] says for the type of a row.
+macro_rules! field_kind {
+    () => {
+        $crate::wire::field::Kind::Reserved
+    };
+    (octets) => {
+        $crate::wire::field::Kind::Octets
+    };
+    (private) => {
+        $crate::wire::field::Kind::Octets
+    };
+    ($ty:ident) => {
+        <$ty as $crate::wire::field::Field>::KIND
+    };
+}
+
+/// Private data longer than the message has room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrivateDataTooLong {
+    /// Octets that the message can carry.
+    pub limit: usize,
+}
+
+impl fmt::Display for PrivateDataTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "private data too long: the message carries at most {} octets", self.limit)
+    }
+}
+
+impl core::error::Error for PrivateDataTooLong {}
+
+/// One row of a table, as [`View`](super::View) needs it.
+#[derive(Clone, Copy)]
+pub(super) struct FieldInfo {
+    pub(super) name: &'static str,
+    /// Bits from the start of the MAD.
+    pub(super) position: usize,
+    /// Bits.
+    pub(super) width: usize,
+    pub(super) kind: Kind,
+}
+
+/// How a field prints.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Reserved,
+    Number,
+    /// A number whose values have names.
+    Code(fn(u64) -> Option<&'static str>),
+    Gid,
+    Octets,
+}
+
+/// A type that a field can have.
+pub(super) trait Field: Sized {
+    const KIND: Kind = Kind::Number;
+    fn load<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> Self;
+    fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut Mad);
+}
+
+macro_rules! unsigned {
+    ($($ty:ident)*) => {$(
+        impl Field for $ty {
+            #[inline(always)]
+            fn load<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> $ty {
+                const { assert!(WIDTH <= $ty::BITS as usize, "the field is wider than its type") };
+                get::<POSITION, WIDTH>(mad) as $ty
+            }
+
+            #[inline(always)]
+            fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut Mad) {
+                set::<POSITION, WIDTH>(mad, self as u64);
+            }
+        }
+    )*};
+}
+unsigned!(u8 u16 u32 u64);
+
+/// Makes a code (a newtype over an unsigned number with `name()`) a field type.
+macro_rules! code_field {
+    ($ty:ident($inner:ident)) => {
+        impl $crate::wire::field::Field for $ty {
+            const KIND: $crate::wire::field::Kind =
+                $crate::wire::field::Kind::Code(|value| $ty(value as $inner).name());
+
+            #[inline(always)]
+            fn load<const POSITION: usize, const WIDTH: usize>(mad: &$crate::wire::Mad) -> $ty {
+                $ty(<$inner as $crate::wire::field::Field>::load::<POSITION, WIDTH>(mad))
+            }
+
+            #[inline(always)]
+            fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut $crate::wire::Mad) {
+                $crate::wire::field::Field::store::<POSITION, WIDTH>(self.0, mad);
+            }
+        }
+    };
+}
+
+impl Field for bool {
+    #[inline(always)]
+    fn load<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> bool {
+        const { assert!(WIDTH == 1, "a bool is one bit wide") };
+        get::<POSITION, WIDTH>(mad) != 0
+    }
+
+    #[inline(always)]
+    fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut Mad) {
+        set::<POSITION, WIDTH>(mad, self as u64);
+    }
+}
+
+impl Field for ServiceId {
+    #[inline(always)]
+    fn load<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> ServiceId {
+        ServiceId(u64::load::<POSITION, WIDTH>(mad))
+    }
+
+    #[inline(always)]
+    fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut Mad) {
+        self.0.store::<POSITION, WIDTH>(mad);
+    }
+}
+
+/// Two halves of 64 bits, since a window is no wider.
+impl Field for Gid {
+    const KIND: Kind = Kind::Gid;
+
+    #[inline(always)]
+    fn load<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> Gid {
+        const { assert!(WIDTH == 128 && POSITION.is_multiple_of(8), "a GID is 16 whole octets") };
+        let mut gid = [0; 16];
+        let mut i = 0;
+        while i < 16 {
+            gid[i] = mad[POSITION / 8 + i];
+            i += 1;
+        }
+        Gid(gid)
+    }
+
+    #[inline(always)]
+    fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut Mad) {
+        const { assert!(WIDTH == 128 && POSITION.is_multiple_of(8), "a GID is 16 whole octets") };
+        let mut i = 0;
+        while i < 16 {
+            mad[POSITION / 8 + i] = self.0[i];
+            i += 1;
+        }
+    }
+}
+
+/// The bits of a field: the smallest big-endian window that holds it, shifted down. All but the load
+/// is known at compile time.
+#[inline(always)]
+pub(super) const fn get<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> u64 {
+    const { assert!(fits_window(POSITION, WIDTH), "no window of 64 bits holds the field") };
+    let (at, octets) = window(POSITION, WIDTH);
+    let word = match octets {
+        1 => mad[at] as u64,
+        2 => u16::from_be_bytes([mad[at], mad[at + 1]]) as u64,
+        4 => u32::from_be_bytes([mad[at], mad[at + 1], mad[at + 2], mad[at + 3]]) as u64,
+        _ => load_u64(mad, at),
+    };
+    (word >> ((at + octets) * 8 - POSITION - WIDTH)) & mask(WIDTH)
+}
+
+/// Replaces the bits of a field and leaves its neighbours alone.
+#[inline(always)]
+pub(super) const fn set<const POSITION: usize, const WIDTH: usize>(mad: &mut Mad, value: u64) {
+    const { assert!(fits_window(POSITION, WIDTH), "no window of 64 bits holds the field") };
+    let (at, octets) = window(POSITION, WIDTH);
+    let shift = (at + octets) * 8 - POSITION - WIDTH;
+    let keep = !(mask(WIDTH) << shift);
+    let bits = (value & mask(WIDTH)) << shift;
+    match octets {
+        1 => mad[at] = mad[at] & keep as u8 | bits as u8,
+        2 => {
+            let old = u16::from_be_bytes([mad[at], mad[at + 1]]);
+            [mad[at], mad[at + 1]] = (old & keep as u16 | bits as u16).to_be_bytes();
+        }
+        4 => {
+            let old = u32::from_be_bytes([mad[at], mad[at + 1], mad[at + 2], mad[at + 3]]);
+            [mad[at], mad[at + 1], mad[at + 2], mad[at + 3]] =
+                (old & keep as u32 | bits as u32).to_be_bytes();
+        }
+        _ => {
+            [
+                mad[at],
+                mad[at + 1],
+                mad[at + 2],
+                mad[at + 3],
+                mad[at + 4],
+                mad[at + 5],
+                mad[at + 6],
+                mad[at + 7],
+            ] = (load_u64(mad, at) & keep | bits).to_be_bytes();
+        }
+    }
+}
+
+/// An array inside the MAD.
+#[inline(always)]
+pub(super) const fn octets<const AT: usize, const N: usize>(mad: &Mad) -> &[u8; N] {
+    const { assert!(AT + N <= MAD_LEN, "the field ends beyond the MAD") };
+    match mad.split_at(AT).1.first_chunk() {
+        Some(octets) => octets,
+        None => const { &[0; N] },
+    }
+}
+
+/// An array inside the MAD, to be written.
+#[inline(always)]
+pub(super) const fn octets_mut<const AT: usize, const N: usize>(mad: &mut Mad) -> &mut [u8; N] {
+    const { assert!(AT + N <= MAD_LEN, "the field ends beyond the MAD") };
+    match mad.split_at_mut(AT).1.first_chunk_mut() {
+        Some(octets) => octets,
+        None => unreachable!(),
+    }
+}
+
+/// Writes `data` and zeros behind it.
+#[inline(always)]
+pub(super) fn set_prefix<const AT: usize, const N: usize>(
+    mad: &mut Mad,
+    data: &[u8],
+) -> Result<(), PrivateDataTooLong> {
+    let field = octets_mut::<AT, N>(mad);
+    match field.split_at_mut_checked(data.len()) {
+        Some((head, tail)) => {
+            head.copy_from_slice(data);
+            tail.fill(0);
+            Ok(())
+        }
+        None => Err(PrivateDataTooLong { limit: N }),
+    }
+}
+
+/// The bits of a field that is known at run time only: slow, for printing. Zero if there is no such
+/// place in a MAD.
+pub(super) fn get_slowly(mad: &Mad, position: usize, width: usize) -> u64 {
+    (position..position + width).fold(0, |bits, at| {
+        let octet = mad.get(at / 8).copied().unwrap_or(0);
+        bits << 1 | u64::from(octet >> (7 - at % 8) & 1)
+    })
+}
+
+/// First octet and length (1, 2, 4 or 8) of the window that holds a field; never beyond the MAD.
+const fn window(position: usize, width: usize) -> (usize, usize) {
+    let first = position / 8;
+    let octets = (position + width).div_ceil(8) - first;
+    let octets = if octets == 3 {
+        4
+    } else if octets > 4 {
+        8
+    } else {
+        octets
+    };
+    (if first + octets > MAD_LEN { MAD_LEN - octets } else { first }, octets)
+}
+
+const fn fits_window(position: usize, width: usize) -> bool {
+    width > 0 && position % 8 + width <= 64 && position + width <= MAD_LEN * 8
+}
+
+const fn mask(width: usize) -> u64 {
+    u64::MAX >> (64 - width)
+}
+
+#[inline(always)]
+const fn load_u64(mad: &Mad, at: usize) -> u64 {
+    u64::from_be_bytes([
+        mad[at],
+        mad[at + 1],
+        mad[at + 2],
+        mad[at + 3],
+        mad[at + 4],
+        mad[at + 5],
+        mad[at + 6],
+        mad[at + 7],
+    ])
+}
+
+/// Fails to compile unless each field begins where the one before it ends and the last one ends at
+/// octet `base + length`.
+pub(super) const fn check(fields: &[FieldInfo], base: usize, length: usize) {
+    let mut end = base * 8;
+    let mut i = 0;
+    while i < fields.len() {
+        assert!(fields[i].position >= end, "a field overlaps the one before it");
+        assert!(fields[i].position == end, "there is a gap before a field");
+        end += fields[i].width;
+        i += 1;
+    }
+    assert!(end == (base + length) * 8, "the fields don't fill the message");
+}
+
+/// Fails to compile if the summary names a field that the table does not have.
+pub(super) const fn check_names(fields: &[FieldInfo], names: &[&str]) {
+    let mut i = 0;
+    while i < names.len() {
+        let mut found = false;
+        let mut j = 0;
+        while j < fields.len() {
+            found |= same(fields[j].name.as_bytes(), names[i].as_bytes());
+            j += 1;
+        }
+        assert!(found, "the summary names an unknown field");
+        i += 1;
+    }
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// `"43.5"` is octet 43, bit 5, counted from octet `base`; in bits.
+pub(super) const fn position(base: usize, text: &str) -> usize {
+    let (octet, dot) = number(text.as_bytes(), 0);
+    let bit = if dot < text.len() {
+        assert!(text.as_bytes()[dot] == b'.', "a position is written octet.bit");
+        let (bit, end) = number(text.as_bytes(), dot + 1);
+        assert!(bit < 8 && end == text.len(), "a position is written octet.bit");
+        bit
+    } else {
+        0
+    };
+    (base + octet) * 8 + bit
+}
+
+/// `"5"` is five bits, `"92B"` 92 octets; in bits.
+pub(super) const fn width(text: &str) -> usize {
+    let (width, end) = number(text.as_bytes(), 0);
+    if end == text.len() {
+        width
+    } else {
+        assert!(text.as_bytes()[end] == b'B' && end + 1 == text.len(), "a width is 5 or 92B");
+        width * 8
+    }
+}
+
+/// The decimal number at `from`, and where it ends.
+const fn number(text: &[u8], from: usize) -> (usize, usize) {
+    let mut value = 0;
+    let mut at = from;
+    while at < text.len() && text[at].is_ascii_digit() {
+        value = value * 10 + (text[at] - b'0') as usize;
+        at += 1;
+    }
+    assert!(at > from, "a number is missing");
+    (value, at)
+}
