@@ -199,7 +199,6 @@ impl fmt::Display for ServiceId {
 /// goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-#[repr(u8)]
 pub enum Path {
     /// RoCEv2: UDP port 4791 between two IP addresses.
     Roce(RocePath),

@@ -178,6 +178,7 @@ impl Conns<'_> {
             return;
         }
         self.set_owed(index, owes);
+        self.leave_tables(index);
         self.slot_mut(index).owner = Link::NONE;
         self.farewells.push_back(self.table.slots_mut(), index);
         if farewell != Farewell::Answered {

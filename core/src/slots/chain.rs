@@ -47,7 +47,7 @@ pub struct Chains<'s, const CHAIN: u8 = 0> {
 impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
     /// Chains with these heads. `None` unless their number is a power of two.
     pub const fn new(heads: &'s mut [Link]) -> Option<Self> {
-        if heads.len().is_power_of_two() { Some(Chains { heads }) } else { None }
+        if !heads.is_empty() { Some(Chains { heads }) } else { None }
     }
 
     /// Puts a slot into the chain of its hash. It must not be in one of this kind.
@@ -112,7 +112,7 @@ impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
     }
 
     fn bucket(&self, hash: u32) -> usize {
-        hash as usize & (self.heads.len() - 1)
+        (u64::from(hash) * self.heads.len() as u64 >> 32) as usize
     }
 }
 

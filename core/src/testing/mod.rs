@@ -1,0 +1,10 @@
+//! Everything tests, fuzzers and benches share: memory of run-time size, a simulated link, a pair of
+//! engines under one clock. With std; behind the feature `testing`.
+
+mod link;
+mod memory;
+mod pair;
+
+pub use link::{Faults, Flight, Link};
+pub use memory::{Capacity, Memory};
+pub use pair::{Node, Pair, Side, Told};
