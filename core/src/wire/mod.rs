@@ -8,6 +8,7 @@
 //! | read and write the addresses in a REQ's private data | [`ip_cm`] |
 //! | put a MAD into a RoCEv2 UDP payload and take it out again | [`roce`] |
 //! | build or check the ICRC | [`icrc`] |
+//! | build whole IP packets and take them apart | [`packet`] |
 //!
 //! A MAD is [`Mad`], 256 octets: its length is checked once, at the border, and every field is a
 //! load at a constant offset from then on. Each message is a table (one file each) that the macro
@@ -23,14 +24,18 @@ mod field;
 mod codes;
 
 mod apr;
+mod bits;
+mod crc;
 mod drep;
 mod dreq;
 pub mod icrc;
 pub mod ip_cm;
+mod ip_id;
 mod lap;
 mod mad;
 mod message;
 mod mra;
+pub mod packet;
 mod reason;
 mod rej;
 mod rep;
@@ -49,7 +54,7 @@ pub use codes::{ApStatus, MessageKind, SidrStatus};
 pub use drep::Drep;
 pub use dreq::Dreq;
 pub use field::PrivateDataTooLong;
-pub use ip_cm::{IpCmError, IpCmHeader};
+pub use ip_cm::{IpCmError, IpCmHeader, IpCmView};
 pub use lap::Lap;
 pub use mad::{Attribute, Header, MAD_LEN, Mad, MadError};
 pub use message::Message;

@@ -4,7 +4,8 @@
 
 use core::fmt;
 
-use super::field::{FieldInfo, Kind, get_slowly};
+use super::bits::get_slowly;
+use super::field::{FieldInfo, Kind};
 use super::{
     Apr, Attribute, Drep, Dreq, Header, Lap, Mad, Mra, Rej, Rep, Req, Rtu, SidrRep, SidrReq,
 };
