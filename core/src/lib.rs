@@ -2,6 +2,9 @@
 #![cfg_attr(not(any(test, feature = "testing")), no_std)]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
 #[macro_use]
 mod fmt;
 pub mod addr;
@@ -14,6 +17,8 @@ mod gids;
 mod handle;
 mod hash;
 pub mod id;
+#[cfg(feature = "alloc")]
+mod memory;
 pub mod port;
 mod request;
 pub mod slots;
@@ -32,6 +37,8 @@ pub use event::{DisconnectCause, Event, EventKind, PeerParam, Unreachable};
 pub use gids::{GidEntry, PortEvent};
 pub use handle::{Id, RequestId, SendToken};
 pub use id::{IdOption, State};
+#[cfg(feature = "alloc")]
+pub use memory::{Capacity, Memory};
 pub use request::{Outcome, Request, Route};
 pub use stats::{Counters, Disposition, IgnoreReason};
 pub use storage::{Parts, Storage};

@@ -2,9 +2,8 @@
 //! engines under one clock. With std; behind the feature `testing`.
 
 mod link;
-mod memory;
 mod pair;
 
 pub use link::{Faults, Flight, Link};
-pub use memory::{Capacity, Memory};
+pub use crate::memory::{Capacity, Memory};
 pub use pair::{Node, Pair, Side, Told};

@@ -1,4 +1,5 @@
-//! An engine's memory as vectors, for sizes chosen at run time.
+//! An engine's memory as vectors, for programs that choose sizes at run time. Feature `alloc`; the
+//! engine itself never allocates.
 
 use crate::conn::{ConnSlot, Reply};
 use crate::gids::GidEntry;
@@ -6,6 +7,8 @@ use crate::id::IdSlot;
 use crate::port::{PortRecord, SPACES, map_words};
 use crate::slots::{DeadlineEntry, Link};
 use crate::{Cm, Config, Parts, SetupError};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
