@@ -15,6 +15,9 @@ impl Gid {
     /// All zero: "no GID", and also the IPv6 wildcard.
     pub const ZERO: Gid = Gid([0; 16]);
 
+    /// `0.0.0.0` in its mapped form.
+    pub const V4_WILDCARD: Gid = Gid::from_ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+
     /// The GID of an IP address.
     pub const fn from_ip(ip: IpAddr) -> Gid {
         match ip {
@@ -204,19 +207,19 @@ pub enum Path {
 }
 
 impl Path {
-    /// Our GID, where the path has one.
+    /// Our GID.
     pub fn local_gid(&self) -> Gid {
         match self {
             Path::Roce(p) => p.local,
-            Path::Ib(p) => p.grh.map_or(Gid::ZERO, |g| g.local),
+            Path::Ib(p) => p.local,
         }
     }
 
-    /// The peer's GID, where the path has one.
+    /// The peer's GID.
     pub fn remote_gid(&self) -> Gid {
         match self {
             Path::Roce(p) => p.remote,
-            Path::Ib(p) => p.grh.map_or(Gid::ZERO, |g| g.remote),
+            Path::Ib(p) => p.remote,
         }
     }
 }
@@ -250,32 +253,27 @@ impl RocePath {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct IbPath {
-    /// Which of our ports, as the transport numbers them.
-    pub port: u8,
+    /// Our port's GID.
+    pub local: Gid,
+    /// The peer port's GID.
+    pub remote: Gid,
     /// The peer's LID.
     pub lid: u16,
+    /// Index into our port's P_Key table.
+    pub pkey_index: u16,
+    /// 20-bit flow label of the global route header.
+    pub flow_label: u32,
+    /// Which of our ports, as the transport numbers them.
+    pub port: u8,
     /// Service level.
     pub sl: u8,
-    /// Index into the port's P_Key table.
-    pub pkey_index: u16,
-    /// The global route header, where there is one.
-    pub grh: Option<Grh>,
-}
-
-/// The fields of a global route header (IBTA 8.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Grh {
-    /// Our GID.
-    pub local: Gid,
-    /// The peer's GID.
-    pub remote: Gid,
-    /// 20-bit flow label.
-    pub flow_label: u32,
-    /// Traffic class.
+    /// Traffic class of the global route header.
     pub traffic_class: u8,
-    /// Hop limit.
+    /// Hop limit of the global route header.
     pub hop_limit: u8,
+    /// Whether datagrams carry (or carried) a global route header: only then the packet itself
+    /// vouches for `remote`.
+    pub grh: bool,
 }
 
 #[cfg(test)]

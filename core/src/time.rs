@@ -77,6 +77,11 @@ impl Tick {
         if self.ahead_of(other) <= 0 { self } else { other }
     }
 
+    /// The later of two ticks.
+    pub(crate) const fn max(self, other: Tick) -> Tick {
+        if self.ahead_of(other) >= 0 { self } else { other }
+    }
+
     /// As an instant, given one (`now`) that is within 24 days of it.
     pub(crate) fn to_instant(self, now: Instant) -> Instant {
         let millis = (now.0 / 1_000_000) as i64 + i64::from(self.ahead_of(Tick::at(now)));

@@ -1,0 +1,82 @@
+//! What an engine is told once, at construction.
+
+use core::time::Duration;
+
+/// Settings of an engine. Start from [`Config::new`] and change what you must.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Source of every unguessable number: communication IDs, PSNs, port choice.
+    ///
+    /// It has no default and **must never repeat over reboots**: take it from a random generator, or
+    /// hash a device secret with a boot counter. With the same seed after a power cut the first REQ
+    /// carries the same communication ID as before, and a Linux peer that never saw the old
+    /// connection end drops it as a duplicate, silently, for ever.
+    pub seed: u64,
+    /// Fixed top bits of every communication ID (value, number of bits ≤ 8), so that one day several
+    /// programs can share a QP1. Default: none.
+    pub comm_id_prefix: (u8, u8),
+    /// Port numbers for "any free port", both ends included. Default: 32768–60999.
+    pub port_range: (u16, u16),
+    /// Whether loopback addresses overlap with every other address, as on InfiniBand devices, which
+    /// do not own them. Default: no; over sockets they are ordinary specific addresses.
+    pub loopback_is_wildcard: bool,
+    /// Timers of the connection protocol.
+    pub timers: Timers,
+    /// Accept a REQ whose primary path names another GID than the packet came from, and answer to
+    /// the GID it names, as Linux does. Default: no, REJ 12: a third party must not be made the target
+    /// of our answers.
+    pub lenient: bool,
+    /// Remote CM Response Timeout of our REQs: how long the peer may take for its answer (code).
+    /// Default 20 (4.3 s).
+    pub remote_cm_response_timeout: u8,
+    /// Local CM Response Timeout of our REQs: after which a Linux peer repeats a lost REP (code).
+    /// Default 18 (1.07 s).
+    pub local_cm_response_timeout: u8,
+    /// Max CM Retries of our REQs. Default 15.
+    pub max_cm_retries: u8,
+    /// Target ACK Delay of our REPs (code). Default 15 (134 ms).
+    pub target_ack_delay: u8,
+    /// Default backlog of a listener, for `listen` with backlog 0. Default 1024.
+    pub default_backlog: u32,
+}
+
+/// How long the connection protocol waits.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Timers {
+    /// Before the first retransmission of a REQ, REP or DREQ; doubled for each further one. Default
+    /// 1 s.
+    pub first_retry: Duration,
+    /// In all, from `connect` to UNREACHABLE, unless `ConnParam::timeout` says otherwise; also from
+    /// `accept` to UNREACHABLE, and from `disconnect` to a DISCONNECTED by timeout. Default 30 s.
+    pub deadline: Duration,
+    /// A peer's MRA extends the deadline up to this far from the start. Default 120 s.
+    pub max_wait: Duration,
+    /// For the application to accept or reject a request. Then it is rejected. Default 60 s.
+    pub accept_deadline: Duration,
+}
+
+impl Config {
+    /// The defaults, with a seed that must never repeat (see [`Config::seed`]).
+    pub const fn new(seed: u64) -> Config {
+        Config {
+            seed,
+            comm_id_prefix: (0, 0),
+            port_range: (32768, 60999),
+            loopback_is_wildcard: false,
+            timers: Timers {
+                first_retry: Duration::from_secs(1),
+                deadline: Duration::from_secs(30),
+                max_wait: Duration::from_secs(120),
+                accept_deadline: Duration::from_secs(60),
+            },
+            lenient: false,
+            remote_cm_response_timeout: 20,
+            local_cm_response_timeout: 18,
+            max_cm_retries: 15,
+            target_ack_delay: 15,
+            default_backlog: 1024,
+        }
+    }
+}

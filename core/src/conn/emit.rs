@@ -1,0 +1,203 @@
+//! How a slot becomes a MAD. Nothing encoded is stored: a retransmission is a re-encode.
+//!
+//! Read first: IBTA 12, tables 106 to 113; facts: wire-formats §2.
+
+use super::qp::ack_timeout;
+use super::slot::{ConnSlot, flag, owed};
+use super::{Conns, Endpoints};
+use crate::addr::{Path, ServiceId};
+use crate::config::Config;
+use crate::handle::SendToken;
+use crate::stats::bump;
+use crate::wire::{
+    Attribute, Drep, Dreq, IpCmHeader, Mad, MessageKind, PrivateDataTooLong, Rej, RejectReason,
+    Rep, Req, Rtu,
+};
+
+/// The LID of a path that leaves the subnet, as every RoCE path does.
+const PERMISSIVE_LID: u16 = 0xffff;
+
+/// Order in which one slot's messages go out.
+const ORDER: [u8; 6] = [owed::RTU, owed::REP, owed::REJ, owed::DREP, owed::REQ, owed::DREQ];
+
+impl Conns<'_> {
+    /// Encodes what is due next: answers to strangers, answers, then requests. `endpoints` knows the
+    /// addresses of an identifier, `guid` the CA GUID of an entry of the GID table.
+    pub(crate) fn emit_next(
+        &mut self,
+        mad: &mut Mad,
+        endpoints: impl FnOnce(usize) -> Endpoints,
+        guid: impl Fn(u16) -> u64,
+    ) -> Option<(Path, SendToken)> {
+        if let Some(path) = self.emit_reply(mad, &guid) {
+            bump(&mut self.counters.sent);
+            return Some((path, SendToken(0)));
+        }
+        let index = self.answers.front().or_else(|| self.asks.front())?;
+        let slot = self.slot(index);
+        let message = ORDER.into_iter().find(|message| slot.owes & message != 0)?;
+        let guid = guid(slot.gid_index);
+        let attribute = match message {
+            owed::REQ => {
+                emit_req(slot, &self.config, guid, &endpoints(slot.owner.get()?), mad);
+                Attribute::REQ
+            }
+            owed::REP => {
+                emit_rep(slot, &self.config, guid, mad);
+                Attribute::REP
+            }
+            owed::RTU => {
+                emit_rtu(slot, mad);
+                Attribute::RTU
+            }
+            owed::REJ => {
+                emit_rej(slot, guid, mad);
+                Attribute::REJ
+            }
+            owed::DREP => {
+                emit_drep(slot, mad);
+                Attribute::DREP
+            }
+            _ => {
+                emit_dreq(slot, mad);
+                Attribute::DREQ
+            }
+        };
+        let sent = (slot.path, token(slot.local_comm_id, attribute));
+        let repeat = slot.has(flag::REPEAT);
+        bump(&mut self.counters.sent);
+        if repeat {
+            bump(&mut self.counters.retransmitted);
+        }
+        self.set_owed(index, self.slot(index).owes & !message);
+        self.end_farewell_when_sent(index);
+        Some(sent)
+    }
+}
+
+/// A transmission's name: its connection and message. A transport that gets the MAD back instead
+/// can make it again with [`SendToken::of`].
+fn token(comm_id: u32, attribute: Attribute) -> SendToken {
+    SendToken(u64::from(comm_id) << 32 | u64::from(attribute.0))
+}
+
+impl SendToken {
+    /// The token that `poll_transmit` gave for this MAD of ours.
+    pub fn of(mad: &Mad) -> SendToken {
+        let view = crate::wire::View::new(mad);
+        let comm_id = u32::from_be_bytes([mad[24], mad[25], mad[26], mad[27]]);
+        token(comm_id, view.attribute())
+    }
+
+    /// Connection and message.
+    pub(crate) fn parts(self) -> (u32, Attribute) {
+        ((self.0 >> 32) as u32, Attribute(self.0 as u16))
+    }
+}
+
+fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: &mut Mad) {
+    let mut req = Req::emit(mad, slot.tid);
+    req.set_local_comm_id(slot.local_comm_id)
+        .set_service_id(ServiceId::new(ends.space, ends.remote_port))
+        .set_local_ca_guid(guid)
+        .set_local_qpn(slot.local_qpn)
+        .set_responder_resources(slot.responder_resources)
+        .set_initiator_depth(slot.initiator_depth)
+        .set_remote_cm_response_timeout(config.remote_cm_response_timeout)
+        .set_end_to_end_flow_control(slot.has(flag::FLOW_CONTROL))
+        .set_starting_psn(slot.local_psn)
+        .set_local_cm_response_timeout(config.local_cm_response_timeout)
+        .set_retry_count(slot.retry_counts & 7)
+        .set_partition_key(slot.pkey)
+        .set_path_mtu(slot.mtu)
+        .set_rnr_retry_count(slot.retry_counts >> 4)
+        .set_max_cm_retries(config.max_cm_retries)
+        .set_srq(slot.has(flag::SRQ))
+        .set_primary_local_gid(slot.path.local_gid())
+        .set_primary_remote_gid(slot.path.remote_gid())
+        .set_primary_packet_rate(slot.rate)
+        .set_primary_local_ack_timeout(ack_timeout(config.target_ack_delay, slot.packet_lifetime));
+    match &slot.path {
+        Path::Roce(path) => req
+            .set_primary_local_lid(PERMISSIVE_LID)
+            .set_primary_remote_lid(PERMISSIVE_LID)
+            .set_primary_flow_label(path.flow_label)
+            .set_primary_traffic_class(path.traffic_class)
+            .set_primary_hop_limit(path.hop_limit),
+        Path::Ib(path) => req
+            .set_primary_remote_lid(path.lid)
+            .set_primary_flow_label(path.flow_label)
+            .set_primary_traffic_class(path.traffic_class)
+            .set_primary_hop_limit(path.hop_limit)
+            .set_primary_sl(path.sl)
+            .set_primary_subnet_local(path.hop_limit <= 1),
+    };
+    let header = IpCmHeader {
+        source_port: ends.local_port,
+        source: ends.local.gid.to_ip(),
+        destination: ends.remote.gid.to_ip(),
+    };
+    req.set_ip_cm(&header);
+    fill(req.set_consumer_data(slot.data()));
+}
+
+fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
+    let mut rep = Rep::emit(mad, slot.tid);
+    rep.set_local_comm_id(slot.local_comm_id)
+        .set_remote_comm_id(slot.remote_comm_id)
+        .set_local_qpn(slot.local_qpn)
+        .set_starting_psn(slot.local_psn)
+        .set_responder_resources(slot.responder_resources)
+        .set_initiator_depth(slot.initiator_depth)
+        .set_target_ack_delay(config.target_ack_delay)
+        .set_end_to_end_flow_control(slot.has(flag::FLOW_CONTROL))
+        .set_rnr_retry_count(slot.retry_counts >> 4)
+        .set_srq(slot.has(flag::SRQ))
+        .set_local_ca_guid(guid);
+    fill(rep.set_private_data(slot.data()));
+}
+
+fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
+    let mut rtu = Rtu::emit(mad, u64::from(slot.local_comm_id));
+    rtu.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
+    // Where a DREQ is owed too, the buffer holds that one's data.
+    if slot.owes & owed::DREQ == 0 {
+        fill(rtu.set_private_data(slot.data()));
+    }
+}
+
+fn emit_rej(slot: &ConnSlot, guid: u64, mad: &mut Mad) {
+    let mut rej = Rej::emit(mad, slot.tid);
+    let timeout = slot.reason == RejectReason::TIMEOUT.0;
+    // A REQ's sender knows us by no number yet (IBTA 12: zero).
+    let known = MessageKind(slot.rejects) != MessageKind::REQ;
+    rej.set_local_comm_id(if known { slot.local_comm_id } else { 0 })
+        .set_remote_comm_id(slot.remote_comm_id)
+        .set_message_rejected(MessageKind(slot.rejects))
+        .set_reason(RejectReason(slot.reason));
+    if timeout {
+        rej.set_additional_info(&guid.to_be_bytes());
+    } else {
+        rej.set_additional_info(slot.ari());
+    }
+    fill(rej.set_private_data(slot.data()));
+}
+
+fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
+    let mut dreq = Dreq::emit(mad, slot.tid);
+    dreq.set_local_comm_id(slot.local_comm_id)
+        .set_remote_comm_id(slot.remote_comm_id)
+        .set_remote_qpn(slot.remote_qpn);
+    fill(dreq.set_private_data(slot.data()));
+}
+
+fn emit_drep(slot: &ConnSlot, mad: &mut Mad) {
+    let mut drep = Drep::emit(mad, slot.tid);
+    drep.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
+    fill(drep.set_private_data(slot.data()));
+}
+
+/// Lengths were checked when the data came in.
+fn fill(result: Result<(), PrivateDataTooLong>) {
+    debug_assert!(result.is_ok());
+}

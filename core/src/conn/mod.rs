@@ -1,0 +1,364 @@
+//! Machine 2, the connection: the CM protocol of IBTA chapter 12, without I/O, clock or encoding
+//! buffers.
+//!
+//! [`Conns`] owns every connection's slot, the indexes that find it, its deadline and what it owes.
+//! It knows nothing of identifiers but their index (`owner`), and tells what happened in a dozen
+//! [`Outcome`]s: the seam where another connection protocol would fit.
+//!
+//! Follow a connection through `active.rs` or `passive.rs` to `close.rs`; `state.rs` has the table
+//! of legal moves; `retry.rs` what happens when nothing comes; `lookup.rs` how messages find their
+//! connection; `emit.rs` how a slot becomes a MAD.
+
+mod active;
+mod close;
+mod emit;
+mod lookup;
+mod passive;
+mod qp;
+mod reject;
+mod reply;
+mod retry;
+mod slot;
+mod state;
+
+pub use qp::{ConnParam, QpAttrs, QpState};
+pub use state::{ConnState, TRANSITIONS};
+
+pub(crate) use active::NotNow;
+pub(crate) use lookup::Known;
+pub use reply::Reply;
+pub use slot::ConnSlot;
+
+pub(crate) use reply::ReplyRing;
+
+use crate::addr::{PortSpace, ScopedIp};
+use crate::config::Config;
+use crate::error::ConnectError;
+use crate::event::{DisconnectCause, Unreachable};
+use crate::hash::{CommIds, Key, Rng};
+use crate::slots::{Chains, Deadlines, Link, List, Table};
+use crate::stats::{Counters, Disposition, bump};
+use crate::time::{Instant, Tick};
+use crate::wire::RejectReason;
+use core::time::Duration;
+use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
+use state::Stage;
+
+/// What a message or a deadline means to the identifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// The host did not answer a question in time.
+    QueryExpired,
+    /// The peer accepted.
+    Response,
+    /// The connection stands.
+    Established,
+    /// The peer refused, or gave up.
+    Rejected(RejectReason),
+    /// The peer does not answer.
+    Unreachable(Unreachable),
+    /// The application did not answer in time; the request has been rejected.
+    AcceptOverdue,
+    /// It is over.
+    Disconnected(DisconnectCause),
+    /// Timewait is over.
+    TimewaitExit,
+}
+
+/// What became of a message, and what it means to which identifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) disposition: Disposition,
+    pub(crate) outcome: Option<(usize, Outcome)>,
+}
+
+impl From<Disposition> for Verdict {
+    fn from(disposition: Disposition) -> Verdict {
+        Verdict { disposition, outcome: None }
+    }
+}
+
+/// The addresses of an identifier, as a REQ names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Endpoints {
+    pub(crate) space: PortSpace,
+    pub(crate) local: ScopedIp,
+    pub(crate) local_port: u16,
+    pub(crate) remote: ScopedIp,
+    pub(crate) remote_port: u16,
+}
+
+/// Memory for [`Conns`].
+pub(crate) struct ConnParts<'s> {
+    pub(crate) slots: &'s mut [ConnSlot],
+    pub(crate) deadlines: &'s mut [crate::slots::DeadlineEntry],
+    pub(crate) by_peer_id: &'s mut [Link],
+    pub(crate) by_peer_qpn: &'s mut [Link],
+    pub(crate) by_own_qpn: &'s mut [Link],
+    pub(crate) replies: &'s mut [Reply],
+}
+
+/// Every connection.
+pub(crate) struct Conns<'s> {
+    table: Table<'s, ConnSlot>,
+    deadlines: Deadlines<'s>,
+    by_peer_id: Chains<'s, PEER_ID>,
+    by_peer_qpn: Chains<'s, PEER_QPN>,
+    by_own_qpn: Chains<'s, OWN_QPN>,
+    /// Slots that owe an answer to the peer.
+    answers: List<SENDS>,
+    /// Slots that owe a REQ or DREQ.
+    asks: List<SENDS>,
+    /// Slots whose identifier has a question for the host.
+    questions: List<SENDS>,
+    /// Destroyed connections that still have something to say, oldest first.
+    farewells: List<FAREWELLS>,
+    replies: ReplyRing<'s>,
+    comm_ids: CommIds,
+    rng: Rng,
+    key: Key,
+    config: Config,
+    now: Instant,
+    pub(crate) counters: Counters,
+}
+
+impl<'s> Conns<'s> {
+    /// `None` if the communication IDs have no room for that many slots beside the prefix.
+    pub(crate) fn new(parts: ConnParts<'s>, config: &Config, key: Key) -> Option<Conns<'s>> {
+        let (value, bits) = config.comm_id_prefix;
+        let prefix = (u32::from(value), bits);
+        let index_bits = CommIds::index_bits(parts.slots.len());
+        if !CommIds::fits(prefix, index_bits) {
+            return None;
+        }
+        Some(Conns {
+            table: Table::new(parts.slots),
+            deadlines: Deadlines::new(parts.deadlines),
+            by_peer_id: Chains::new(parts.by_peer_id)?,
+            by_peer_qpn: Chains::new(parts.by_peer_qpn)?,
+            by_own_qpn: Chains::new(parts.by_own_qpn)?,
+            answers: List::new(),
+            asks: List::new(),
+            questions: List::new(),
+            farewells: List::new(),
+            replies: ReplyRing::new(parts.replies),
+            comm_ids: CommIds::new(key.derive(1), prefix, index_bits),
+            rng: Rng::new(key.derive(2)),
+            key: key.derive(3),
+            config: *config,
+            now: Instant::ZERO,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes note of the time; the latest seen counts.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When the next deadline falls due.
+    pub(crate) fn poll_at(&self) -> Option<Instant> {
+        self.deadlines.earliest().map(|tick| tick.to_instant(self.now))
+    }
+
+    /// A slot for `owner`, if need be in place of the oldest farewell. Nothing is sent yet.
+    pub(crate) fn claim(&mut self, owner: usize) -> Option<usize> {
+        if self.table.len() == self.table.capacity() {
+            let oldest = self.farewells.front()?;
+            bump(&mut self.counters.farewells_dropped);
+            self.free(oldest);
+        }
+        let index = self.table.claim()?;
+        self.slot_mut(index).owner = Link::to(owner);
+        Some(index)
+    }
+
+    /// Gives a slot back at once: nothing is owed, nothing remembered.
+    pub(crate) fn free(&mut self, index: usize) {
+        self.set_owed(index, 0);
+        self.leave_tables(index);
+        self.sleep(index);
+        if self.slot(index).owner.is_none() {
+            self.farewells.remove(self.table.slots_mut(), index);
+        }
+        self.slot_mut(index).clear();
+        self.table.release(index);
+    }
+
+    /// A new communication ID and PSN for a slot that starts a connection.
+    fn begin(&mut self, index: usize) {
+        let psn = self.rng.next_u32() & 0xff_ffff;
+        let slot = &mut self.table.slots_mut()[index];
+        slot.local_comm_id = self.comm_ids.encode(index as u32, slot.next_generation());
+        slot.remote_comm_id = 0;
+        slot.local_psn = psn;
+        slot.flags = 0;
+        slot.send_failures = 0;
+    }
+
+    fn slot(&self, index: usize) -> &ConnSlot {
+        &self.table.slots()[index]
+    }
+
+    fn slot_mut(&mut self, index: usize) -> &mut ConnSlot {
+        &mut self.table.slots_mut()[index]
+    }
+
+    /// The only writer of a connection's state.
+    fn set_stage(&mut self, index: usize, next: Stage, why: &'static str) {
+        let slot = self.slot_mut(index);
+        let (from, to) = (slot.stage.state(), next.state());
+        debug_assert!(from.may_become(to), "{from} -> {to} ({why})");
+        debug!("conn {}: {} -> {} ({})", slot.local_comm_id, from.name(), to.name(), why);
+        slot.stage = next;
+    }
+
+    /// Adds a message to what a slot owes, as a first sending or a repetition.
+    fn owe(&mut self, index: usize, message: u8, repeat: bool) {
+        self.slot_mut(index).set(flag::REPEAT, repeat);
+        self.set_owed(index, self.slot(index).owes | message);
+    }
+
+    /// The only writer of what a slot owes: keeps it in the list that fits.
+    fn set_owed(&mut self, index: usize, owes: u8) {
+        let before = core::mem::replace(&mut self.slot_mut(index).owes, owes);
+        let (old, new) = (Queue::of(before), Queue::of(owes));
+        if old == new {
+            return;
+        }
+        if let Some(queue) = old {
+            let slots = self.table.slots_mut();
+            match queue {
+                Queue::Answers => self.answers.remove(slots, index),
+                Queue::Asks => self.asks.remove(slots, index),
+                Queue::Questions => self.questions.remove(slots, index),
+            };
+        }
+        if let Some(queue) = new {
+            let slots = self.table.slots_mut();
+            match queue {
+                Queue::Answers => self.answers.push_back(slots, index),
+                Queue::Asks => self.asks.push_back(slots, index),
+                Queue::Questions => self.questions.push_back(slots, index),
+            };
+        }
+    }
+
+    /// Sets a slot's only deadline.
+    fn wake_after(&mut self, index: usize, after: Duration) {
+        let at = Tick::after(self.now, after);
+        self.deadlines.set(self.table.slots_mut(), index, at);
+    }
+
+    fn sleep(&mut self, index: usize) {
+        self.deadlines.cancel(self.table.slots_mut(), index);
+    }
+
+    /// The identifier of a connection and what happened to it; of a destroyed one, nothing.
+    fn outcome(&self, index: usize, outcome: Outcome) -> Option<(usize, Outcome)> {
+        self.slot(index).owner.get().map(|owner| (owner, outcome))
+    }
+
+    fn accepted(&self, index: usize, outcome: Outcome) -> Verdict {
+        Verdict { disposition: Disposition::Accepted, outcome: self.outcome(index, outcome) }
+    }
+
+    /// Asks for the host's answer to a question of this slot's identifier within `timeout`.
+    pub(crate) fn ask_host(&mut self, index: usize, timeout: Duration) {
+        self.owe(index, owed::HOST, false);
+        self.wake_after(index, timeout);
+    }
+
+    /// The next slot whose identifier has a question; it has been asked then.
+    pub(crate) fn next_question(&mut self) -> Option<usize> {
+        let index = self.questions.front()?;
+        self.set_owed(index, self.slot(index).owes & !owed::HOST);
+        self.slot(index).owner.get()
+    }
+
+    /// The question is answered or given up.
+    pub(crate) fn question_over(&mut self, index: usize) {
+        self.set_owed(index, self.slot(index).owes & !owed::HOST);
+        self.sleep(index);
+    }
+
+    pub(crate) fn state(&self, index: usize) -> ConnState {
+        self.slot(index).stage.state()
+    }
+
+    /// The peer's private data that can be read now.
+    pub(crate) fn private_data(&self, index: usize) -> &[u8] {
+        let slot = self.slot(index);
+        if slot.has(flag::PEERS_DATA) { slot.data() } else { &[] }
+    }
+
+    /// The peer's additional rejection information that can be read now.
+    pub(crate) fn additional_info(&self, index: usize) -> &[u8] {
+        let slot = self.slot(index);
+        if slot.has(flag::PEERS_DATA) { slot.ari() } else { &[] }
+    }
+
+    pub(crate) fn reason(&self, index: usize) -> RejectReason {
+        RejectReason(self.slot(index).reason)
+    }
+
+    pub(crate) fn path(&self, index: usize) -> crate::addr::Path {
+        self.slot(index).path
+    }
+
+    /// Whether an application that lets go of this connection owes nothing to anybody.
+    pub(crate) fn is_resettable(&self, index: usize) -> bool {
+        let slot = self.slot(index);
+        slot.has(flag::ACTIVE) && matches!(slot.stage, Stage::Idle)
+    }
+
+    /// Whether nothing is left: no slot, list entry, deadline or reply. A walk, for tests.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.table.is_empty()
+            && self.deadlines.is_empty()
+            && self.by_peer_id.is_empty()
+            && self.by_peer_qpn.is_empty()
+            && self.by_own_qpn.is_empty()
+            && self.answers.is_empty()
+            && self.asks.is_empty()
+            && self.questions.is_empty()
+            && self.farewells.is_empty()
+            && self.replies.is_empty()
+    }
+
+    /// How many slots are in use, farewells included.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+}
+
+/// Where a slot waits that owes something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Queue {
+    Answers,
+    Asks,
+    Questions,
+}
+
+impl Queue {
+    fn of(owes: u8) -> Option<Queue> {
+        if owes & owed::ANSWERS != 0 {
+            Some(Queue::Answers)
+        } else if owes & owed::HOST != 0 {
+            Some(Queue::Questions)
+        } else if owes != 0 {
+            Some(Queue::Asks)
+        } else {
+            None
+        }
+    }
+}
+
+/// Checks private data against what a message takes.
+pub(crate) fn check_private_data(data: &[u8], limit: usize) -> Result<(), ConnectError> {
+    if data.len() > limit { Err(ConnectError::PrivateDataTooLong { limit }) } else { Ok(()) }
+}

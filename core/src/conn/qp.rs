@@ -1,0 +1,183 @@
+//! What the application says about its queue pair, and what the engine says back: the attributes
+//! that the verbs need for each step.
+
+use super::Conns;
+use super::slot::flag;
+use super::state::Stage;
+use crate::addr::Path;
+use core::time::Duration;
+
+/// What `connect` and `accept` are told (`struct rdma_conn_param`). Start from
+/// [`ConnParam::new`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ConnParam<'a> {
+    /// Our queue pair number, 24 bits. No live connection may use it.
+    pub qpn: u32,
+    /// For the peer's application: up to 56 octets in a REQ, 196 in a REP.
+    pub private_data: &'a [u8],
+    /// RDMA reads and atomics we can serve.
+    pub responder_resources: u8,
+    /// RDMA reads and atomics we want outstanding.
+    pub initiator_depth: u8,
+    /// How often the peer shall retry (3 bits).
+    pub retry_count: u8,
+    /// How often to retry when the receiver is not ready (3 bits; 7 = for ever).
+    pub rnr_retry_count: u8,
+    /// Whether we do end-to-end flow control.
+    pub flow_control: bool,
+    /// Whether the queue pair uses a shared receive queue.
+    pub srq: bool,
+    /// A hard end for this attempt, which no MRA extends. Default: the engine's
+    /// [`Timers::deadline`](crate::Timers::deadline), which one does.
+    pub timeout: Option<Duration>,
+    /// Retransmissions after the first REQ or REP. Default: as many as the time allows.
+    pub retries: Option<u8>,
+}
+
+impl<'a> ConnParam<'a> {
+    /// librdmacm's defaults: one outstanding read each way, 7 retries.
+    pub const fn new(qpn: u32) -> ConnParam<'a> {
+        ConnParam {
+            qpn,
+            private_data: &[],
+            responder_resources: 1,
+            initiator_depth: 1,
+            retry_count: 7,
+            rnr_retry_count: 7,
+            flow_control: false,
+            srq: false,
+            timeout: None,
+            retries: None,
+        }
+    }
+}
+
+/// The state a queue pair is to be moved to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QpState {
+    /// Initialised: receives may be posted.
+    Init,
+    /// Ready to receive.
+    ReadyToReceive,
+    /// Ready to send.
+    ReadyToSend,
+}
+
+/// What the verbs need to move a queue pair (`struct ibv_qp_attr`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct QpAttrs {
+    /// The state asked for.
+    pub state: QpState,
+    /// P_Key of the path.
+    pub pkey: u16,
+    /// Whether the peer may read from and do atomics on our memory.
+    pub remote_read: bool,
+    /// The peer's queue pair number.
+    pub dest_qpn: u32,
+    /// The first PSN to expect.
+    pub rq_psn: u32,
+    /// The first PSN to send.
+    pub sq_psn: u32,
+    /// Path MTU code: 1 = 256 … 5 = 4096 octets.
+    pub path_mtu: u8,
+    /// Reads and atomics to serve.
+    pub max_dest_rd_atomic: u8,
+    /// Reads and atomics outstanding.
+    pub max_rd_atomic: u8,
+    /// Local ACK timeout code.
+    pub timeout: u8,
+    /// Retries.
+    pub retry_count: u8,
+    /// Receiver-not-ready retries.
+    pub rnr_retry: u8,
+    /// The path: address handle attributes.
+    pub path: Path,
+}
+
+impl Conns<'_> {
+    /// Checks what can be checked before anything is changed.
+    pub(super) fn check_param(
+        &self,
+        param: &ConnParam<'_>,
+        limit: usize,
+    ) -> Result<(), super::ConnectError> {
+        super::check_private_data(param.private_data, limit)?;
+        if param.qpn > 0xff_ffff || self.is_own_qpn_in_use(param.qpn) {
+            return Err(super::ConnectError::QpnInUse);
+        }
+        Ok(())
+    }
+
+    /// Writes our side of the connection's parameters.
+    pub(super) fn apply_param(&mut self, index: usize, param: &ConnParam<'_>) {
+        let slot = self.slot_mut(index);
+        slot.local_qpn = param.qpn;
+        slot.responder_resources = param.responder_resources;
+        slot.initiator_depth = param.initiator_depth;
+        slot.retry_counts = retry_counts(param.retry_count, param.rnr_retry_count);
+        slot.set(flag::SRQ, param.srq);
+        slot.set(flag::FLOW_CONTROL, param.flow_control);
+        slot.put_own_data(param.private_data);
+    }
+
+    /// The attributes for a queue pair's move, if the connection knows them by now.
+    pub(crate) fn qp_attrs(&self, index: usize, state: QpState) -> Option<QpAttrs> {
+        let slot = self.slot(index);
+        let known = match slot.stage {
+            Stage::ReqSent(_) => state == QpState::Init,
+            Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::Established => true,
+            _ => false,
+        };
+        known.then(|| QpAttrs {
+            state,
+            pkey: slot.pkey,
+            remote_read: slot.responder_resources > 0,
+            dest_qpn: slot.remote_qpn,
+            rq_psn: slot.remote_psn,
+            sq_psn: slot.local_psn,
+            path_mtu: slot.mtu,
+            max_dest_rd_atomic: slot.responder_resources,
+            max_rd_atomic: slot.initiator_depth,
+            timeout: ack_timeout(self.config.target_ack_delay, slot.packet_lifetime),
+            retry_count: slot.peer_retry_counts & 7,
+            rnr_retry: slot.peer_retry_counts >> 4,
+            path: slot.path,
+        })
+    }
+}
+
+/// Two three-bit counts in one octet.
+pub(super) fn retry_counts(retry: u8, rnr: u8) -> u8 {
+    retry.min(7) | rnr.min(7) << 4
+}
+
+/// The local ACK timeout code of a path: its round trip and the channel adapter's delay, both powers
+/// of two, added (facts: linux-rdma-cm §3.2).
+pub(super) fn ack_timeout(ack_delay: u8, packet_lifetime: u8) -> u8 {
+    let round_trip = (packet_lifetime & 31) + 1;
+    let (large, small) =
+        if round_trip >= ack_delay { (round_trip, ack_delay) } else { (ack_delay, round_trip) };
+    (large + u8::from(small + 1 >= large)).min(31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ack_timeout;
+
+    #[test]
+    fn the_ack_timeout_adds_two_powers_of_two() {
+        for (delay, lifetime, code) in [
+            (0, 16, 17),
+            (0, 18, 19),
+            (0, 31, 31),
+            (15, 18, 19),
+            (15, 16, 17),
+            (17, 16, 18),
+            (20, 16, 20),
+        ] {
+            assert_eq!(ack_timeout(delay, lifetime), code, "delay {delay}, lifetime {lifetime}");
+        }
+    }
+}

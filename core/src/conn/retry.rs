@@ -1,0 +1,167 @@
+//! What happens when nothing comes: repetition with doubling intervals, the end of waiting, and
+//! MRA, which asks for patience.
+//!
+//! Read first: IBTA 12 (timeouts and retries); facts: wire-formats §2.11, field-tests C1, C2.
+
+use super::lookup::comes_from_peer;
+use super::slot::owed;
+use super::state::{Stage, Wait};
+use super::{Conns, Outcome, Verdict};
+use crate::addr::Path;
+use crate::event::{DisconnectCause, Unreachable};
+use crate::stats::{Disposition, IgnoreReason, bump};
+use crate::time::{Tick, code_to_duration};
+use crate::wire::{Attribute, Mad, MessageKind, Mra, RejectReason};
+use core::time::Duration;
+
+/// errno of a full transmit queue (Linux): the next repetition may get through.
+const ENOBUFS: i32 = 105;
+
+impl Conns<'_> {
+    /// Begins to wait for an answer: the first repetition after `first_retry`, the end after
+    /// `timeout` or the engine's deadline.
+    pub(super) fn start_waiting(
+        &mut self,
+        index: usize,
+        timeout: Option<Duration>,
+        retries: Option<u8>,
+    ) -> Wait {
+        let timers = self.config.timers;
+        let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline));
+        let limit = match timeout {
+            Some(_) => until,
+            None => Tick::after(self.now, timers.max_wait),
+        };
+        let wait = Wait { until, limit, repeated: 0, left: retries.unwrap_or(u8::MAX) };
+        self.wake_for(index, &wait);
+        wait
+    }
+
+    /// Sets the deadline of the next repetition, or of the end.
+    fn wake_for(&mut self, index: usize, wait: &Wait) {
+        let first = self.config.timers.first_retry.max(Duration::from_millis(1));
+        let interval = first.saturating_mul(1 << wait.repeated.min(20));
+        let next = Tick::after(self.now, interval);
+        self.deadlines.set(self.table.slots_mut(), index, next.min(wait.until));
+    }
+
+    /// Handles one deadline that has come. `None`: there is none.
+    pub(crate) fn next_expired(&mut self) -> Option<Option<(usize, Outcome)>> {
+        let now = Tick::at(self.now);
+        let index = self.deadlines.pop_due(self.table.slots_mut(), now)?;
+        Some(self.on_deadline(index, now))
+    }
+
+    fn on_deadline(&mut self, index: usize, now: Tick) -> Option<(usize, Outcome)> {
+        match self.slot(index).stage {
+            Stage::ReqSent(wait) => {
+                if let Some(wait) = self.next_try(index, wait, now) {
+                    self.slot_mut(index).stage = Stage::ReqSent(wait);
+                    self.owe(index, owed::REQ, true);
+                    return None;
+                }
+                self.give_up(index, "no answer");
+                self.outcome(index, Outcome::Unreachable(Unreachable::Timeout))
+            }
+            Stage::RepSent(wait) => {
+                if let Some(wait) = self.next_try(index, wait, now) {
+                    self.slot_mut(index).stage = Stage::RepSent(wait);
+                    self.owe(index, owed::REP, true);
+                    return None;
+                }
+                self.refuse(index, RejectReason::TIMEOUT, &[], "no answer");
+                self.outcome(index, Outcome::Unreachable(Unreachable::Timeout))
+            }
+            Stage::DreqSent(wait) => {
+                if let Some(wait) = self.next_try(index, wait, now) {
+                    self.slot_mut(index).stage = Stage::DreqSent(wait);
+                    self.owe(index, owed::DREQ, true);
+                    return None;
+                }
+                self.set_owed(index, 0);
+                self.over(index, DisconnectCause::Timeout, "no answer").outcome
+            }
+            Stage::ReqRcvd => {
+                bump(&mut self.counters.accept_overdue);
+                self.refuse(index, RejectReason::CONSUMER, &[], "not answered");
+                self.outcome(index, Outcome::AcceptOverdue)
+            }
+            Stage::Timewait => {
+                self.set_stage(index, Stage::Idle, "timewait over");
+                self.outcome(index, Outcome::TimewaitExit)
+            }
+            // The host's answer to a question, not the peer's.
+            Stage::Idle => self.outcome(index, Outcome::QueryExpired),
+            Stage::RepRcvd | Stage::Established | Stage::DreqRcvd | Stage::RejSent => None,
+        }
+    }
+
+    /// Sets the deadline of the next try; `None` if there is no time or no try left.
+    fn next_try(&mut self, index: usize, wait: Wait, now: Tick) -> Option<Wait> {
+        if wait.until.is_due(now) || wait.left == 0 {
+            return None;
+        }
+        let left = if wait.left == u8::MAX { u8::MAX } else { wait.left - 1 };
+        let wait = Wait { repeated: wait.repeated.saturating_add(1), left, ..wait };
+        self.wake_for(index, &wait);
+        Some(wait)
+    }
+
+    /// The peer is alive but slow: wait as long as it asks, up to `max_wait`; an end that the user
+    /// set stays.
+    pub(crate) fn on_mra(&mut self, path: &Path, mra: &Mra<&Mad>) -> Verdict {
+        let Some(index) = self.find_own(mra.remote_comm_id()) else {
+            return self.counters.ignore(IgnoreReason::UnknownConnection).into();
+        };
+        let slot = self.slot(index);
+        if !comes_from_peer(slot, path) {
+            return self.counters.ignore(IgnoreReason::WrongPath).into();
+        }
+        match (slot.stage, mra.message_mraed()) {
+            (Stage::ReqSent(wait), MessageKind::REQ) => {
+                let wait = self.be_patient(index, wait, mra.service_timeout());
+                self.slot_mut(index).stage = Stage::ReqSent(wait);
+                Disposition::Accepted.into()
+            }
+            (Stage::RepSent(wait), MessageKind::REP)
+                if slot.remote_comm_id == mra.local_comm_id() =>
+            {
+                let wait = self.be_patient(index, wait, mra.service_timeout());
+                self.slot_mut(index).stage = Stage::RepSent(wait);
+                Disposition::Accepted.into()
+            }
+            _ => self.counters.ignore(IgnoreReason::NotForState).into(),
+        }
+    }
+
+    fn be_patient(&mut self, index: usize, wait: Wait, service_timeout: u8) -> Wait {
+        let round_trip = code_to_duration(self.slot(index).packet_lifetime + 1);
+        let next = Tick::after(self.now, code_to_duration(service_timeout) + round_trip);
+        let until = wait.until.max(next.min(wait.limit));
+        self.deadlines.set(self.table.slots_mut(), index, next.min(until));
+        Wait { until, ..wait }
+    }
+
+    /// The transport could not send a message of this connection. A second failure in a row that is
+    /// not for want of buffers ends an attempt; a connection that stands has its timers.
+    pub(crate) fn on_send_failed(
+        &mut self,
+        comm_id: u32,
+        message: Attribute,
+        errno: i32,
+    ) -> Option<(usize, Outcome)> {
+        bump(&mut self.counters.send_failed);
+        let index = self.find_own(comm_id)?;
+        let slot = self.slot_mut(index);
+        let waiting = matches!(slot.stage, Stage::ReqSent(_)) && message == Attribute::REQ;
+        if !waiting || errno == ENOBUFS || errno == crate::error::errno::EAGAIN {
+            return None;
+        }
+        slot.send_failures = slot.send_failures.saturating_add(1);
+        if slot.send_failures < 2 {
+            return None;
+        }
+        self.give_up(index, "cannot send");
+        self.outcome(index, Outcome::Unreachable(Unreachable::SendFailed(errno)))
+    }
+}

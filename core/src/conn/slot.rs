@@ -1,0 +1,276 @@
+//! A connection's slot: everything the CM protocol remembers of it.
+//!
+//! All zero bits is an empty slot, so that storage lands in `.bss`. The fields are packed: with the
+//! identifier's slot, chain heads and heap entry a connection takes at most 512 octets (`ram_bill`).
+
+use super::state::Stage;
+use crate::addr::{Gid, IbPath, Path};
+use crate::slots::{Chained, Link, Linked, Links, Slot, Timed};
+
+/// The list of slots that owe a message, or a question to the host.
+pub(super) const SENDS: u8 = 0;
+/// The list of destroyed connections that still have something to say, oldest first.
+pub(super) const FAREWELLS: u8 = 1;
+/// Chain by (the peer's comm ID, its CA GUID): finds repeated REQs and REPs.
+pub(super) const PEER_ID: u8 = 0;
+/// Chain by (the peer's QPN, its CA GUID): finds stale connections.
+pub(super) const PEER_QPN: u8 = 1;
+/// Chain by our own QPN.
+pub(super) const OWN_QPN: u8 = 2;
+
+/// Octets of private data a message may carry at most (RTU, DREP).
+pub(super) const BUFFER: usize = 224;
+/// Where a REJ's additional information lies in the buffer: behind its 148 octets of private data.
+pub(super) const ARI_AT: usize = 148;
+
+/// Memory for one connection.
+#[derive(Clone, Copy)]
+pub struct ConnSlot {
+    /// The exchange's transaction ID, to be echoed.
+    pub(super) tid: u64,
+    pub(super) remote_ca_guid: u64,
+    pub(super) path: Path,
+    pub(super) stage: Stage,
+    /// The table's, odd while live; each connection in this slot moves it on by two, and the comm ID
+    /// is made of it.
+    generation: u32,
+    pub(super) local_comm_id: u32,
+    /// 0 until known.
+    pub(super) remote_comm_id: u32,
+    pub(super) local_qpn: u32,
+    pub(super) remote_qpn: u32,
+    pub(super) local_psn: u32,
+    pub(super) remote_psn: u32,
+    /// The identifier; none once it is destroyed.
+    pub(super) owner: Link,
+    sends: Links,
+    /// The chains by the peer's comm ID and QPN; in a destroyed connection, which is in neither, the
+    /// list of farewells.
+    peer: Links,
+    by_own_qpn: Link,
+    deadline: Link,
+    pub(super) pkey: u16,
+    /// REJ reason received, or to be sent.
+    pub(super) reason: u16,
+    /// Which entry of the GID table we are; its GUID is our CA GUID.
+    pub(super) gid_index: u16,
+    /// Messages owed ([`owed`]).
+    pub(super) owes: u8,
+    /// [`flag`]s.
+    pub(super) flags: u8,
+    /// Which message an owed REJ rejects (0 REQ, 1 REP, 2 none in particular).
+    pub(super) rejects: u8,
+    pub(super) responder_resources: u8,
+    pub(super) initiator_depth: u8,
+    pub(super) peer_responder_resources: u8,
+    pub(super) peer_initiator_depth: u8,
+    pub(super) retry_counts: u8,
+    pub(super) peer_retry_counts: u8,
+    pub(super) mtu: u8,
+    pub(super) rate: u8,
+    /// Packet lifetime code of the path.
+    pub(super) packet_lifetime: u8,
+    /// Consecutive failed transmissions.
+    pub(super) send_failures: u8,
+    /// Which indexes it is in.
+    pub(super) in_tables: u8,
+    pub(super) data_len: u8,
+    pub(super) ari_len: u8,
+    /// Private data owed or unread: one owner at a time ([`flag::PEERS_DATA`]).
+    pub(super) buffer: [u8; BUFFER],
+}
+
+/// What a slot may owe.
+pub(super) mod owed {
+    pub(in crate::conn) const RTU: u8 = 1 << 0;
+    pub(in crate::conn) const REP: u8 = 1 << 1;
+    pub(in crate::conn) const REJ: u8 = 1 << 2;
+    pub(in crate::conn) const DREP: u8 = 1 << 3;
+    pub(in crate::conn) const REQ: u8 = 1 << 4;
+    pub(in crate::conn) const DREQ: u8 = 1 << 5;
+    /// A question to the host, not a message.
+    pub(in crate::conn) const HOST: u8 = 1 << 6;
+
+    /// Answers go before requests.
+    pub(in crate::conn) const ANSWERS: u8 = RTU | REP | REJ | DREP;
+}
+
+pub(super) mod flag {
+    /// We sent the REQ.
+    pub(in crate::conn) const ACTIVE: u8 = 1 << 0;
+    /// What is owed repeats what was sent.
+    pub(in crate::conn) const REPEAT: u8 = 1 << 2;
+    /// The buffer holds the peer's data.
+    pub(in crate::conn) const PEERS_DATA: u8 = 1 << 3;
+    /// We use a shared receive queue.
+    pub(in crate::conn) const SRQ: u8 = 1 << 4;
+    /// We do end-to-end flow control.
+    pub(in crate::conn) const FLOW_CONTROL: u8 = 1 << 5;
+    /// The peer uses a shared receive queue.
+    pub(in crate::conn) const PEER_SRQ: u8 = 1 << 6;
+    /// The peer does end-to-end flow control.
+    pub(in crate::conn) const PEER_FLOW_CONTROL: u8 = 1 << 7;
+}
+
+/// All zero bits: of the two kinds of path this one has no tag of its own.
+pub(super) const NO_PATH: Path = Path::Ib(IbPath {
+    local: Gid::ZERO,
+    remote: Gid::ZERO,
+    lid: 0,
+    pkey_index: 0,
+    flow_label: 0,
+    port: 0,
+    sl: 0,
+    traffic_class: 0,
+    hop_limit: 0,
+    grh: false,
+});
+
+impl ConnSlot {
+    /// An unused slot.
+    pub const EMPTY: ConnSlot = ConnSlot {
+        tid: 0,
+        remote_ca_guid: 0,
+        path: NO_PATH,
+        stage: Stage::Idle,
+        generation: 0,
+        local_comm_id: 0,
+        remote_comm_id: 0,
+        local_qpn: 0,
+        remote_qpn: 0,
+        local_psn: 0,
+        remote_psn: 0,
+        owner: Link::NONE,
+        sends: Links::NONE,
+        peer: Links::NONE,
+        by_own_qpn: Link::NONE,
+        deadline: Link::NONE,
+        pkey: 0,
+        reason: 0,
+        gid_index: 0,
+        owes: 0,
+        flags: 0,
+        rejects: 0,
+        responder_resources: 0,
+        initiator_depth: 0,
+        peer_responder_resources: 0,
+        peer_initiator_depth: 0,
+        retry_counts: 0,
+        peer_retry_counts: 0,
+        mtu: 0,
+        rate: 0,
+        packet_lifetime: 0,
+        send_failures: 0,
+        in_tables: 0,
+        data_len: 0,
+        ari_len: 0,
+        buffer: [0; BUFFER],
+    };
+
+    /// Forgets everything but the generation.
+    pub(super) fn clear(&mut self) {
+        *self = ConnSlot { generation: self.generation, ..ConnSlot::EMPTY };
+    }
+
+    /// A number that no connection in this slot had before (in 2³¹).
+    pub(super) fn next_generation(&mut self) -> u32 {
+        self.generation = self.generation.wrapping_add(2);
+        self.generation >> 1
+    }
+
+    pub(super) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub(super) fn set(&mut self, flag: u8, on: bool) {
+        if on { self.flags |= flag } else { self.flags &= !flag }
+    }
+
+    /// Takes the buffer for data of ours. The caller has checked the length.
+    pub(super) fn put_own_data(&mut self, data: &[u8]) {
+        self.put(data);
+        self.set(flag::PEERS_DATA, false);
+    }
+
+    /// Takes the buffer for data of the peer's.
+    pub(super) fn put_peers_data(&mut self, data: &[u8]) {
+        self.put(data);
+        self.set(flag::PEERS_DATA, true);
+    }
+
+    fn put(&mut self, data: &[u8]) {
+        let len = data.len().min(BUFFER);
+        self.buffer[..len].copy_from_slice(&data[..len]);
+        self.data_len = len as u8;
+        self.ari_len = 0;
+    }
+
+    /// Puts additional rejection information behind the private data.
+    pub(super) fn put_ari(&mut self, ari: &[u8]) {
+        let len = ari.len().min(BUFFER - ARI_AT);
+        self.buffer[ARI_AT..ARI_AT + len].copy_from_slice(&ari[..len]);
+        self.ari_len = len as u8;
+    }
+
+    pub(super) fn data(&self) -> &[u8] {
+        &self.buffer[..usize::from(self.data_len).min(BUFFER)]
+    }
+
+    pub(super) fn ari(&self) -> &[u8] {
+        &self.buffer[ARI_AT..(ARI_AT + usize::from(self.ari_len)).min(BUFFER)]
+    }
+}
+
+impl Slot for ConnSlot {
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
+    fn free_link(&mut self) -> &mut Link {
+        &mut self.owner
+    }
+}
+
+impl Timed for ConnSlot {
+    fn heap_link(&mut self) -> &mut Link {
+        &mut self.deadline
+    }
+
+    fn heap_link_ref(&self) -> Link {
+        self.deadline
+    }
+}
+
+macro_rules! linked {
+    ($($list:ident $field:ident),*) => {$(
+        impl Linked<$list> for ConnSlot {
+            fn links(&mut self) -> &mut Links {
+                &mut self.$field
+            }
+
+            fn links_ref(&self) -> &Links {
+                &self.$field
+            }
+        }
+    )*};
+}
+linked!(SENDS sends, FAREWELLS peer);
+
+macro_rules! chained {
+    ($($chain:ident $($field:ident).+),*) => {$(
+        impl Chained<$chain> for ConnSlot {
+            fn chain(&self) -> Link {
+                self.$($field).+
+            }
+
+            fn set_chain(&mut self, link: Link) {
+                self.$($field).+ = link;
+            }
+        }
+    )*};
+}
+chained!(PEER_ID peer.prev, PEER_QPN peer.next, OWN_QPN by_own_qpn);

@@ -1,0 +1,163 @@
+//! The states of a connection and the table of legal moves between them.
+//!
+//! Read first: IBTA 12 (the CM's state diagrams); facts: linux-rdma-cm §3.4.
+
+use crate::time::Tick;
+use core::fmt;
+
+/// Where a connection stands: the CM's states.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+#[repr(u8)]
+pub enum ConnState {
+    /// None, or none any more.
+    #[default]
+    Idle,
+    /// REQ sent, waiting for REP, REJ or MRA.
+    ReqSent,
+    /// REQ received, waiting for the application's answer.
+    ReqRcvd,
+    /// REP received, waiting for the application's `establish`.
+    RepRcvd,
+    /// REP sent, waiting for RTU.
+    RepSent,
+    /// It stands.
+    Established,
+    /// DREQ sent, waiting for DREP.
+    DreqSent,
+    /// DREQ received, waiting for the application's `disconnect`.
+    DreqRcvd,
+    /// Over; stray packets of the queue pair may still be under way.
+    Timewait,
+    /// We rejected it; a repeated REQ gets the same answer again.
+    RejSent,
+}
+
+impl ConnState {
+    /// Every state.
+    pub const ALL: [ConnState; 10] = [
+        ConnState::Idle,
+        ConnState::ReqSent,
+        ConnState::ReqRcvd,
+        ConnState::RepRcvd,
+        ConnState::RepSent,
+        ConnState::Established,
+        ConnState::DreqSent,
+        ConnState::DreqRcvd,
+        ConnState::Timewait,
+        ConnState::RejSent,
+    ];
+
+    /// The field's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ConnState::Idle => "IDLE",
+            ConnState::ReqSent => "REQ_SENT",
+            ConnState::ReqRcvd => "REQ_RCVD",
+            ConnState::RepRcvd => "REP_RCVD",
+            ConnState::RepSent => "REP_SENT",
+            ConnState::Established => "ESTABLISHED",
+            ConnState::DreqSent => "DREQ_SENT",
+            ConnState::DreqRcvd => "DREQ_RCVD",
+            ConnState::Timewait => "TIMEWAIT",
+            ConnState::RejSent => "REJ_SENT",
+        }
+    }
+
+    /// Whether `next` may follow.
+    pub(crate) const fn may_become(self, next: ConnState) -> bool {
+        LEGAL[self as usize] & (1 << next as u32) != 0
+    }
+}
+
+impl fmt::Display for ConnState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A connection's state with what is valid in it. The moment of the next step is in the deadline
+/// heap; what it means follows from the state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    #[default]
+    Idle,
+    ReqSent(Wait),
+    ReqRcvd,
+    RepRcvd,
+    RepSent(Wait),
+    Established,
+    DreqSent(Wait),
+    DreqRcvd,
+    Timewait,
+    RejSent,
+}
+
+impl Stage {
+    pub(crate) const fn state(&self) -> ConnState {
+        match self {
+            Stage::Idle => ConnState::Idle,
+            Stage::ReqSent(_) => ConnState::ReqSent,
+            Stage::ReqRcvd => ConnState::ReqRcvd,
+            Stage::RepRcvd => ConnState::RepRcvd,
+            Stage::RepSent(_) => ConnState::RepSent,
+            Stage::Established => ConnState::Established,
+            Stage::DreqSent(_) => ConnState::DreqSent,
+            Stage::DreqRcvd => ConnState::DreqRcvd,
+            Stage::Timewait => ConnState::Timewait,
+            Stage::RejSent => ConnState::RejSent,
+        }
+    }
+}
+
+/// Waiting for an answer: how often to repeat the question, and until when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Wait {
+    /// The end.
+    pub(crate) until: Tick,
+    /// How far an MRA may move the end; not at all where the user set it.
+    pub(crate) limit: Tick,
+    /// Repetitions so far: the interval doubles with each.
+    pub(crate) repeated: u8,
+    /// Repetitions left.
+    pub(crate) left: u8,
+}
+
+/// Every legal move of a connection, and what makes it. `docs/states.md` is made from it.
+pub const TRANSITIONS: &[(ConnState, ConnState, &str)] = {
+    use ConnState::*;
+    &[
+        (Idle, ReqSent, "connect"),
+        (Idle, ReqRcvd, "REQ"),
+        (ReqSent, RepRcvd, "REP"),
+        (ReqSent, Idle, "REJ; no answer in time (we send REJ 4); destroy (likewise)"),
+        (ReqRcvd, RepSent, "accept"),
+        (ReqRcvd, RejSent, "reject; not answered in time; destroy (REJ 28)"),
+        (ReqRcvd, Idle, "REJ: the peer gave up"),
+        (RepRcvd, Established, "establish"),
+        (RepRcvd, Timewait, "REJ; reject or destroy (we send REJ 28)"),
+        (RepSent, Established, "RTU; notify_established"),
+        (RepSent, DreqRcvd, "DREQ: the RTU was lost"),
+        (
+            RepSent,
+            Timewait,
+            "REJ; no answer in time (we send REJ 4); reject or destroy (REJ 28); stale",
+        ),
+        (Established, DreqSent, "disconnect; destroy"),
+        (Established, DreqRcvd, "DREQ"),
+        (Established, Timewait, "REJ; stale"),
+        (DreqSent, Timewait, "DREP; DREQ (crossing); REJ; no answer in time"),
+        (DreqRcvd, Timewait, "disconnect, destroy, or a repeated DREQ (we send DREP)"),
+        (Timewait, Idle, "timewait over"),
+    ]
+};
+
+const LEGAL: [u16; ConnState::ALL.len()] = {
+    let mut legal = [0; ConnState::ALL.len()];
+    let mut i = 0;
+    while i < TRANSITIONS.len() {
+        legal[TRANSITIONS[i].0 as usize] |= 1 << TRANSITIONS[i].1 as u32;
+        i += 1;
+    }
+    legal
+};

@@ -1,0 +1,158 @@
+//! Listening: who owns a service ID, and how many unanswered requests it may have.
+//!
+//! Read first: facts linux-rdma-cm §1.7 (what a listener accepts); reports G1 (backlog).
+
+use super::slot::{CHAIN, Stage, flag, pending};
+use super::{Ids, State};
+use crate::addr::{Gid, ServiceId};
+use crate::cm::Cm;
+use crate::error::ListenError;
+use crate::handle::Id;
+use crate::slots::Link;
+use crate::wire::IpCmHeader;
+
+impl Cm<'_> {
+    /// Lets a bound identifier listen (`rdma_listen`) for at most `backlog` requests that are neither
+    /// accepted nor rejected; 0 stands for the engine's default. One more is dropped silently, for the
+    /// peer to repeat it.
+    ///
+    /// # Errors
+    /// [`ListenError`]; the identifier is as it was.
+    pub fn listen(&mut self, id: Id, backlog: u32) -> Result<(), ListenError> {
+        let index = self.ids.find(id).ok_or(ListenError::NoSuchId)?;
+        let state = self.ids.state(index);
+        if state != State::AddrBound {
+            return Err(ListenError::InvalidState { state });
+        }
+        let backlog = if backlog == 0 { self.config.default_backlog } else { backlog };
+        self.ids.start_listening(index, backlog)
+    }
+}
+
+impl Ids<'_> {
+    fn start_listening(&mut self, index: usize, backlog: u32) -> Result<(), ListenError> {
+        let slot = self.slot(index);
+        let (local, mut held) = (slot.bound_address(), slot.held);
+        let space = slot.space();
+        let hash = self.listener_hash(ServiceId::new(space, slot.local_port));
+        self.ports.listen(&mut held, local).map_err(|_| ListenError::ListenConflict)?;
+        let slot = self.slot_mut(index);
+        slot.held = held;
+        slot.set(flag::REUSE, false);
+        self.set_stage(index, Stage::Listen { backlog, waiting: 0 }, "listen");
+        self.listeners.insert(self.table.slots_mut(), hash, index);
+        Ok(())
+    }
+
+    /// Takes a listener out of the index. Requests it has not answered go on without it.
+    pub(super) fn stop_listening(&mut self, index: usize) {
+        let slot = self.slot(index);
+        let hash = self.listener_hash(ServiceId::new(slot.space(), slot.local_port));
+        self.listeners.remove(self.table.slots_mut(), hash, index);
+    }
+
+    /// The listener for a service ID at a local address: one bound to the address, else one bound to
+    /// the wildcard. Listeners of one service differ in their addresses, so the chain is as long as
+    /// this host has addresses at most.
+    pub(crate) fn find_listener(&self, service: ServiceId, local: Gid) -> Option<usize> {
+        let (space, port) = service.to_port()?;
+        let hash = self.listener_hash(service);
+        let mut found = None;
+        for index in self.listeners.iter(self.table.slots(), hash) {
+            let slot = self.slot(index);
+            if slot.space() != space || slot.local_port != port {
+                continue;
+            }
+            if slot.local == local && !slot.has(flag::WILDCARD) {
+                return Some(index);
+            }
+            let v6_too = !slot.local.is_v4() && !slot.has(flag::AF_ONLY);
+            if slot.has(flag::WILDCARD) && (v6_too || slot.local.is_v4() == local.is_v4()) {
+                found = Some(index);
+            }
+        }
+        found
+    }
+
+    /// Whether anything listens on a service ID, at whichever address.
+    pub(crate) fn is_listened_on(&self, service: ServiceId) -> bool {
+        let hash = self.listener_hash(service);
+        let found = self.listeners.find(self.table.slots(), hash, |slot| {
+            ServiceId::new(slot.space(), slot.local_port) == service
+        });
+        found.is_some()
+    }
+
+    /// Whether a listener can take one more request.
+    pub(crate) fn has_room(&self, listener: usize) -> bool {
+        match self.slot(listener).stage {
+            Stage::Listen { backlog, waiting } => waiting < backlog,
+            _ => false,
+        }
+    }
+
+    /// A new identifier for a request to `listener`; `None` if there is none left.
+    pub(crate) fn admit(&mut self, listener: usize) -> Option<usize> {
+        let (space, user) = (self.slot(listener).space(), self.slot(listener).user);
+        let index = self.claim(space, user)?;
+        Some(index)
+    }
+
+    /// The new identifier has its connection: the application is told.
+    pub(crate) fn request(
+        &mut self,
+        index: usize,
+        listener: usize,
+        conn: usize,
+        header: &IpCmHeader,
+        scope: u32,
+    ) {
+        let id = self.handle(listener);
+        let local_port = self.slot(listener).local_port;
+        if let Stage::Listen { waiting, .. } = &mut self.slot_mut(listener).stage {
+            *waiting += 1;
+        }
+        let slot = self.slot_mut(index);
+        slot.conn = Link::to(conn);
+        slot.local = Gid::from_ip(header.destination);
+        slot.remote = Gid::from_ip(header.source);
+        slot.scope = scope;
+        slot.local_port = local_port;
+        slot.remote_port = header.source_port;
+        let stage = Stage::Connect { listener_index: id.index, listener_generation: id.generation };
+        self.set_stage(index, stage, "REQ received (a new ID)");
+        self.mark(index, pending::CONNECT_REQUEST);
+    }
+
+    /// A request is neither pending nor unanswered any more: its unit of backlog is free.
+    pub(super) fn answered(&mut self, index: usize) {
+        let listener = self.slot(index).listener();
+        if listener.generation == 0 {
+            return;
+        }
+        self.slot_mut(index).stage = Stage::CONNECT;
+        if let Some(listener) = self.find(listener)
+            && let Stage::Listen { waiting, .. } = &mut self.slot_mut(listener).stage
+        {
+            *waiting = waiting.saturating_sub(1);
+        }
+    }
+
+    /// Whether a request that nobody has seen lost its listener: then nobody will.
+    pub(crate) fn is_orphan(&self, index: usize) -> bool {
+        self.is_pending(index, pending::CONNECT_REQUEST)
+            && self.find(self.slot(index).listener()).is_none()
+    }
+
+    /// The next identifier that has something to tell.
+    pub(crate) fn next_ready(&self) -> Option<usize> {
+        self.ready.front()
+    }
+
+    fn listener_hash(&self, service: ServiceId) -> u32 {
+        self.key.hash(&[(service.0 >> 32) as u32, service.0 as u32])
+    }
+}
+
+/// The chain of listeners is this one.
+const _: () = assert!(CHAIN != crate::port::TUPLE);

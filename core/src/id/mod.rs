@@ -1,0 +1,187 @@
+//! Machine 1, the identifier: librdmacm's view of a connection (`rdma_cm_id`).
+//!
+//! [`Ids`] owns the identifiers' slots, the listeners' index, the ports and what the application has
+//! not been told yet. It never touches a message. The operations of [`Cm`](crate::Cm) live here, one
+//! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`.
+
+mod bind;
+mod connect;
+mod destroy;
+mod listen;
+mod options;
+mod resolve;
+mod slot;
+mod state;
+
+pub use options::IdOption;
+pub use state::{State, TRANSITIONS};
+
+pub use slot::IdSlot;
+
+use crate::addr::{PortSpace, ScopedIp};
+use crate::conn::{Conns, Endpoints};
+use crate::event::{DisconnectCause, Event, EventKind, Unreachable};
+use crate::handle::Id;
+use crate::hash::Key;
+use crate::port::Ports;
+use crate::slots::{Chains, Link, List, Slot, Table};
+use slot::{CHAIN, READY, Stage, pending};
+
+/// Every identifier.
+pub(crate) struct Ids<'s> {
+    table: Table<'s, IdSlot>,
+    listeners: Chains<'s, CHAIN>,
+    /// Identifiers with something to tell, in order.
+    ready: List<READY>,
+    pub(crate) ports: Ports<'s>,
+    key: Key,
+}
+
+impl<'s> Ids<'s> {
+    pub(crate) fn new(
+        slots: &'s mut [IdSlot],
+        listener_heads: &'s mut [Link],
+        ports: Ports<'s>,
+        key: Key,
+    ) -> Option<Ids<'s>> {
+        Some(Ids {
+            table: Table::new(slots),
+            listeners: Chains::new(listener_heads)?,
+            ready: List::new(),
+            ports,
+            key,
+        })
+    }
+
+    /// A fresh identifier.
+    fn claim(&mut self, space: PortSpace, user: u64) -> Option<usize> {
+        let index = self.table.claim()?;
+        self.slot_mut(index).clear(space, user);
+        Some(index)
+    }
+
+    /// The slot of a live handle.
+    pub(crate) fn find(&self, id: Id) -> Option<usize> {
+        self.table.get(id.index as usize, id.generation).map(|_| id.index as usize)
+    }
+
+    /// The handle of a slot.
+    pub(crate) fn handle(&self, index: usize) -> Id {
+        Id { index: index as u32, generation: self.slot(index).generation() }
+    }
+
+    fn slot(&self, index: usize) -> &IdSlot {
+        &self.table.slots()[index]
+    }
+
+    fn slot_mut(&mut self, index: usize) -> &mut IdSlot {
+        &mut self.table.slots_mut()[index]
+    }
+
+    pub(crate) fn state(&self, index: usize) -> State {
+        self.slot(index).stage.state()
+    }
+
+    /// The connection of an identifier, if it has one.
+    pub(crate) fn conn(&self, index: usize) -> Option<usize> {
+        self.slot(index).conn.get()
+    }
+
+    /// The only writer of an identifier's state.
+    fn set_stage(&mut self, index: usize, next: Stage, why: &'static str) {
+        let slot = self.slot_mut(index);
+        let (from, to) = (slot.stage.state(), next.state());
+        debug_assert!(from.may_become(to), "{from} -> {to} ({why})");
+        debug!("id {}: {} -> {} ({})", index, from.name(), to.name(), why);
+        slot.stage = next;
+    }
+
+    pub(crate) fn endpoints(&self, index: usize) -> Endpoints {
+        let slot = self.slot(index);
+        Endpoints {
+            space: slot.space(),
+            local: ScopedIp { gid: slot.local, scope: slot.scope },
+            local_port: slot.local_port,
+            remote: ScopedIp { gid: slot.remote, scope: slot.scope },
+            remote_port: slot.remote_port,
+        }
+    }
+
+    /// Marks what the application is to be told.
+    fn mark(&mut self, index: usize, event: u16) {
+        self.slot_mut(index).pending |= event;
+        self.ready.push_back(self.table.slots_mut(), index);
+    }
+
+    /// Takes back what it was not told yet.
+    fn unmark(&mut self, index: usize, events: u16) {
+        let slot = self.slot_mut(index);
+        slot.pending &= !events;
+        if slot.pending == 0 {
+            self.ready.remove(self.table.slots_mut(), index);
+        }
+    }
+
+    /// Whether the application has not been told this yet.
+    fn is_pending(&self, index: usize, event: u16) -> bool {
+        self.slot(index).pending & event != 0
+    }
+
+    /// The next thing to tell. An identifier's own events come in the order of `pending`'s bits,
+    /// which is the order in which they can happen.
+    pub(crate) fn next_event(&mut self, conns: &Conns<'_>) -> Option<Event> {
+        let index = self.ready.pop_front(self.table.slots_mut())?;
+        let slot = self.slot_mut(index);
+        let event = slot.pending & slot.pending.wrapping_neg();
+        slot.pending &= !event;
+        if slot.pending != 0 {
+            self.ready.push_back(self.table.slots_mut(), index);
+        }
+        let kind = self.describe(index, event, conns);
+        Some(Event { id: self.handle(index), user: self.slot(index).user, kind })
+    }
+
+    fn describe(&self, index: usize, event: u16, conns: &Conns<'_>) -> EventKind {
+        let slot = self.slot(index);
+        let peer = || slot.conn.get().map(|conn| conns.peer_param(conn)).unwrap_or_default();
+        match event {
+            pending::CONNECT_REQUEST => {
+                EventKind::ConnectRequest { listener: slot.listener(), peer: peer() }
+            }
+            pending::ADDR_RESOLVED => EventKind::AddrResolved,
+            pending::ADDR_ERROR => EventKind::AddrError(slot.errno()),
+            pending::ROUTE_RESOLVED => EventKind::RouteResolved,
+            pending::ROUTE_ERROR => EventKind::RouteError(slot.errno()),
+            pending::CONNECT_RESPONSE => EventKind::ConnectResponse { peer: peer() },
+            pending::ESTABLISHED => EventKind::Established,
+            pending::CONNECT_ERROR => EventKind::ConnectError(slot.errno()),
+            pending::UNREACHABLE if slot.error == 0 => EventKind::Unreachable(Unreachable::Timeout),
+            pending::UNREACHABLE => EventKind::Unreachable(Unreachable::SendFailed(slot.errno())),
+            pending::REJECTED => EventKind::Rejected(
+                slot.conn.get().map(|conn| conns.reason(conn)).unwrap_or_default(),
+            ),
+            pending::DISCONNECTED => EventKind::Disconnected(slot.cause),
+            _ => EventKind::TimewaitExit,
+        }
+    }
+
+    /// `CONNECT` is over for the application.
+    fn disconnected(&mut self, index: usize, cause: DisconnectCause) {
+        self.slot_mut(index).cause = cause;
+        self.set_stage(index, Stage::Disconnect, cause.name());
+        self.mark(index, pending::DISCONNECTED);
+    }
+
+    /// Whether nothing is left: no identifier, port, listener or event. A walk, for tests.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.table.is_empty()
+            && self.listeners.is_empty()
+            && self.ready.is_empty()
+            && self.ports.is_clean()
+    }
+
+    /// How many identifiers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+}

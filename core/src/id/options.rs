@@ -1,0 +1,55 @@
+//! Options of an identifier (`rdma_set_option`).
+
+use super::State;
+use super::slot::flag;
+use crate::cm::Cm;
+use crate::error::OpError;
+use crate::handle::Id;
+
+/// An option and its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum IdOption {
+    /// Type of service of the connection's packets (`RDMA_OPTION_ID_TOS`). Counts for routes resolved
+    /// afterwards.
+    Tos(u8),
+    /// Share a port with others that say so too (`RDMA_OPTION_ID_REUSEADDR`). Not while listening;
+    /// taken back only while idle.
+    ReuseAddr(bool),
+    /// An IPv6 wildcard is for IPv6 alone (`RDMA_OPTION_ID_AFONLY`). Before `listen` or a connection.
+    AfOnly(bool),
+    /// Local ACK timeout code, 5 bits (`RDMA_OPTION_ID_ACK_TIMEOUT`). Counts for routes resolved
+    /// afterwards.
+    AckTimeout(u8),
+}
+
+impl Cm<'_> {
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// [`OpError`]; the identifier is as it was.
+    pub fn set_option(&mut self, id: Id, option: IdOption) -> Result<(), OpError> {
+        let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
+        let state = self.ids.state(index);
+        let legal = match option {
+            IdOption::Tos(_) | IdOption::AckTimeout(_) => true,
+            IdOption::ReuseAddr(true) => state != State::Listen,
+            IdOption::ReuseAddr(false) => state == State::Idle,
+            IdOption::AfOnly(_) => state == State::Idle,
+        };
+        if !legal {
+            return Err(OpError::InvalidState { state });
+        }
+        let slot = self.ids.slot_mut(index);
+        match option {
+            IdOption::Tos(tos) => slot.tos = tos,
+            IdOption::AckTimeout(code) => slot.ack_timeout = (code & 31) + 1,
+            IdOption::ReuseAddr(on) => slot.set(flag::REUSE, on),
+            IdOption::AfOnly(on) => {
+                slot.set(flag::AF_ONLY, on);
+                slot.set(flag::AF_EXPLICIT, true);
+            }
+        }
+        Ok(())
+    }
+}
