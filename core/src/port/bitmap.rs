@@ -12,8 +12,8 @@ use bitvec::view::BitView;
 /// ```
 /// use nanocm_core::port::map_words;
 ///
-/// static mut MEMORY: [usize; map_words(1024)] = [0; map_words(1024)];
-/// assert!(map_words(65_535) * size_of::<usize>() < 8_500);
+/// let memory = [0usize; map_words(1024)];
+/// assert_eq!(size_of_val(&memory), 1024 / 8 + size_of::<usize>());
 /// ```
 pub const fn map_words(ports: usize) -> usize {
     let words = ports.div_ceil(BITS);

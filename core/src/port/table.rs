@@ -102,7 +102,7 @@ pub(super) struct Records<'s> {
     addresses: Chains<'s, ADDRESS>,
     free_numbers: Free<NUMBER>,
     free_addresses: Free<ADDRESS>,
-    secret: [u32; 2],
+    secret: Key,
 }
 
 impl<'s> Records<'s> {
@@ -111,7 +111,7 @@ impl<'s> Records<'s> {
     pub(super) fn new(
         records: &'s mut [PortRecord],
         heads: &'s mut [Link],
-        key: Key,
+        secret: Key,
     ) -> Option<Self> {
         if !heads.len().is_power_of_two() {
             return None;
@@ -123,7 +123,7 @@ impl<'s> Records<'s> {
             addresses: Chains::new(addresses)?,
             free_numbers: Free::default(),
             free_addresses: Free::default(),
-            secret: [key.hash(&[0]), key.hash(&[1])],
+            secret,
         })
     }
 
@@ -131,7 +131,8 @@ impl<'s> Records<'s> {
     pub(super) fn find(&self, space: NumberSpace, port: u16, local: &ScopedIp) -> Place {
         let name = (space as u32) << 16 | port as u32;
         // Numbers and addresses are the host's own: a mix under a secret spreads them well enough.
-        let hash = mix(mix(self.secret[0], name), self.secret[1]);
+        let [first, last] = self.secret.words();
+        let hash = mix(mix(first, name), last);
         let number = self.numbers.find(self.records, hash, |record| record.number.name == name);
         let mut place = Place { name, hash, number: number.into(), address: Link::NONE };
         // Without a number there is no address either.
