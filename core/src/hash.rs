@@ -26,6 +26,11 @@ impl Key {
         half_sip::<1, 3, N>(self, words)
     }
 
+    /// Its two words, for mixes that need no more than a secret.
+    pub(crate) const fn words(&self) -> [u32; 2] {
+        [self.k0, self.k1]
+    }
+
     /// An independent key, one per `purpose`, so that what one use gives away helps with no other.
     pub(crate) const fn derive(&self, purpose: u32) -> Key {
         Key {

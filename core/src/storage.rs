@@ -64,7 +64,7 @@ impl<
     /// Empty memory: all zero bits. Capacities that cannot work do not compile.
     pub const fn new() -> Self {
         const {
-            assert!(IDS > 0 && CONNS > 0 && REPLIES > 0 && PORTS > 0 && GIDS > 0 && MAP_WORDS > 0);
+            assert!(IDS > 0 && CONNS > 0 && REPLIES > 0 && PORTS > 1 && GIDS > 0 && MAP_WORDS > 0);
             assert!(CONNS < 1 << 23, "communication IDs need at least one bit of generation");
             assert!(GIDS < 1 << 16);
         }
@@ -144,7 +144,7 @@ pub struct Parts<'s> {
     pub gids: &'s mut [GidEntry],
     /// Port records.
     pub ports: &'s mut [PortRecord],
-    /// Heads of the port records' index; best one per record.
+    /// Heads of the port records' two indexes: at least two, best one per record.
     pub port_heads: &'s mut [Link],
     /// Port maps: [`SPACES`](crate::port::SPACES) times [`map_words`](crate::port::map_words) of the
     /// range's length.
