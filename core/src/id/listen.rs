@@ -93,7 +93,7 @@ impl Ids<'_> {
 
     /// A new identifier for a request to `listener`; `None` if there is none left.
     pub(crate) fn admit(&mut self, listener: usize) -> Option<usize> {
-        let (space, user) = (self.slot(listener).space(), self.slot(listener).user);
+        let (space, user) = (self.slot(listener).space(), self.slot(listener).user());
         let index = self.claim(space, user)?;
         Some(index)
     }

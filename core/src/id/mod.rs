@@ -138,7 +138,7 @@ impl<'s> Ids<'s> {
             self.ready.push_back(self.table.slots_mut(), index);
         }
         let kind = self.describe(index, event, conns);
-        Some(Event { id: self.handle(index), user: self.slot(index).user, kind })
+        Some(Event { id: self.handle(index), user: self.slot(index).user(), kind })
     }
 
     fn describe(&self, index: usize, event: u16, conns: &Conns<'_>) -> EventKind {

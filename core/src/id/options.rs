@@ -30,7 +30,7 @@ impl Cm<'_> {
     /// [`OpError::NoSuchId`].
     pub fn set_user(&mut self, id: Id, user: u64) -> Result<(), OpError> {
         let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
-        self.ids.slot_mut(index).user = user;
+        self.ids.slot_mut(index).set_user(user);
         Ok(())
     }
 

@@ -16,8 +16,8 @@ pub(super) const CHAIN: u8 = 100;
 /// Memory for one identifier.
 #[derive(Clone, Copy)]
 pub struct IdSlot {
-    /// The application's.
-    pub(super) user: u64,
+    /// The application's cookie, in halves: eight-octet alignment would cost four octets.
+    user: [u32; 2],
     generation: u32,
     pub(super) stage: Stage,
     /// IPv6 scope of both addresses, if they are link-local.
@@ -119,7 +119,7 @@ pub(super) mod pending {
 impl IdSlot {
     /// An unused slot.
     pub const EMPTY: IdSlot = IdSlot {
-        user: 0,
+        user: [0; 2],
         generation: 0,
         stage: Stage::Idle,
         scope: 0,
@@ -144,7 +144,16 @@ impl IdSlot {
     pub(super) fn clear(&mut self, space: PortSpace, user: u64) {
         let (generation, sequence) = (self.generation, self.sequence);
         let space = PortSpace::ALL.iter().position(|&s| s == space).unwrap_or_default() as u8;
-        *self = IdSlot { generation, sequence, space, user, ..IdSlot::EMPTY };
+        *self = IdSlot { generation, sequence, space, ..IdSlot::EMPTY };
+        self.set_user(user);
+    }
+
+    pub(super) fn user(&self) -> u64 {
+        u64::from(self.user[1]) << 32 | u64::from(self.user[0])
+    }
+
+    pub(super) fn set_user(&mut self, user: u64) {
+        self.user = [user as u32, (user >> 32) as u32];
     }
 
     pub(super) fn space(&self) -> PortSpace {

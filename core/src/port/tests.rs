@@ -511,7 +511,7 @@ fn unusable_parts_are_refused() {
     assert!(build(config, words, 2, 1));
     assert!(!build(config, words - 1, 2, 1));
     assert!(!build(config, words, 1, 1));
-    assert!(!build(config, words, 6, 1));
+    assert!(build(config, words, 7, 3));
     assert!(!build(config, words, 2, 0));
     assert!(!build(PortConfig { range: (0, 10), ..config }, words, 2, 1));
     assert!(!build(PortConfig { range: (10, 9), ..config }, words, 2, 1));
