@@ -49,7 +49,7 @@ impl core::fmt::Debug for Key {
 
 /// A keyed permutation of the numbers below 2ᵂ, where W (16 to 32) is chosen in [`new`](Self::new).
 ///
-/// Four Feistel rounds on two halves, each round one HalfSipHash block; about 250 instructions. A
+/// Four Feistel rounds on two halves, each round one HalfSipHash block; under 300 instructions. A
 /// peer sees thousands of pairs, which a multiply-and-shift mix would not survive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permutation {
