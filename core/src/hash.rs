@@ -173,6 +173,7 @@ impl CommIds {
 
     /// What [`decode`](Self::decode) gives back of a generation: its low
     /// `32 − prefix bits − index bits` bits.
+    #[cfg(test)]
     pub(crate) const fn truncate(&self, generation: u32) -> u32 {
         generation & (self.body_mask >> self.index_bits)
     }
