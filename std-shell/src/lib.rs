@@ -1,1 +1,5 @@
-//! (in work)
+//! RDMA connection management for std programs. (in work)
+
+#[cfg(feature = "capture")]
+pub mod capture;
+pub mod crc;

@@ -1,0 +1,80 @@
+//! The command line: one file per subcommand.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `args.rs` | values that several subcommands take: addresses, private data, reject reasons |
+//! | `output.rs` | what a subcommand prints and how it ends: JSON lines, sentences, exit codes |
+//! | `summary.rs` | the fields of a message that matter, as short texts |
+//! | `ladder/` | conversations drawn as message ladders |
+//! | `record.rs` | a message as a JSON object |
+//! | `decode.rs`, `states.rs`, … | a subcommand each |
+//!
+//! A further subcommand is one more file with `Args` and `run`, and a line in [`Command`] and in
+//! [`execute`].
+
+mod args;
+mod decode;
+mod ladder;
+mod output;
+mod record;
+mod states;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An RDMA connection manager: it speaks InfiniBand's CM protocol over RoCEv2 to any Linux host,
+/// without RDMA hardware, drivers or privileges.
+#[derive(Parser)]
+#[command(name = "nanocm", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Decode(decode::Args),
+    States(states::Args),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  nanocm decode rping.pcap            one line per CM message
+  nanocm decode --ladder rping.pcap   each conversation drawn as a ladder
+  nanocm decode --json rping.pcap     one JSON object per CM message
+
+Exit status: 0 done, 1 the operation failed, 2 an argument cannot be understood.";
+
+/// Runs the program with the arguments of the process.
+pub(crate) fn run() -> ExitCode {
+    match Program::try_parse() {
+        Ok(program) => execute(&program.command),
+        Err(error) => {
+            if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+                output::report_usage(&error);
+            }
+            // Help goes to stdout and ends with 0, a mistake to stderr and ends with 2.
+            error.exit()
+        }
+    }
+}
+
+fn execute(command: &Command) -> ExitCode {
+    match command {
+        Command::Decode(args) => output::exit(args.json, decode::run(args)),
+        Command::States(args) => output::exit(false, states::run(args)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Program::command().debug_assert();
+    }
+}
