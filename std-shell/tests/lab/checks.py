@@ -30,7 +30,7 @@ def by_tshark(pcap, seen):
     """No malformed packet, and the same CM messages in the same frames."""
     fields = ("frame.number", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid", "_ws.malformed")
     command = ["tshark", "-r", str(pcap), "-T", "fields", *(word for field in fields for word in ("-e", field))]
-    rows = [line.split("\t") for line in output(["sh", "-c", 'exec "$@" 2>/dev/null', "sh", *command]).splitlines()]
+    rows = [line.split("\t") for line in output(command).splitlines()]
     yield from few(f"frame {frame} is malformed to tshark: {fault}" for frame, _, _, fault in rows if fault)
     yield from disagreement("tshark", seen, {
         int(frame): packets.message_name(int(attribute, 16))
@@ -50,8 +50,9 @@ def by_nanocm(pcap, seen, binary):
 
 
 def disagreement(who, seen, theirs):
-    yield from few(f"frame {frame} is {theirs.get(frame, 'no CM message')} to {who}, {seen.get(frame, 'none')} to the lab"
-                   for frame in sorted(seen.keys() | theirs.keys()) if seen.get(frame) != theirs.get(frame))
+    frames = sorted(frame for frame in seen.keys() | theirs.keys() if seen.get(frame) != theirs.get(frame))
+    yield from few(f"frame {frame}: {theirs.get(frame, 'no CM message')} to {who}, {seen.get(frame, 'none')} to the lab"
+                   for frame in frames)
 
 
 def few(sentences):

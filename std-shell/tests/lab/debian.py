@@ -19,6 +19,7 @@ from typing import NamedTuple, Tuple
 from command import Trouble, output
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+APT_LIMIT = 900  # seconds, for a slow mirror
 
 
 class Release(NamedTuple):
@@ -43,6 +44,7 @@ def unpacked(release):
         ready = home / "ready"
         wanted = "\n".join(release.packages)
         if not ready.exists() or ready.read_text() != wanted:
+            ready.unlink(missing_ok=True)
             fetch(release, home)
             ready.write_text(wanted)
     return home / "root"
@@ -119,16 +121,16 @@ class Apt:
             f'Dir::State "{home}"; Dir::State::lists "{home}/lists"; Dir::State::status "{home}/status";\n'
             f'Dir::Cache "{home}/cache"; Dir::Etc::sourcelist "{home}/sources.list"; Dir::Etc::sourceparts "-";\n'
             'APT::Architecture "amd64"; Acquire::Languages "none"; Acquire::Retries "3";\n'
-            'APT::Sandbox::User "root";\n')
+            'APT::Sandbox::User "root"; APT::Update::Error-Mode "any";\n')
 
     def run(self, *command, cwd=None):
-        return output(command, cwd=cwd, APT_CONFIG=str(self.config))
+        return output(command, APT_LIMIT, cwd=cwd, APT_CONFIG=str(self.config))
 
 
 def mirror():
     """Where this machine gets Debian from."""
-    sites = output(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]).split()
+    sites = output(["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)"]).split()
     for site in sites:
         if site.rstrip("/").endswith("/debian"):
             return site
-    raise Trouble(f"apt's sources name no Debian mirror (they name: {' '.join(sites) or 'none'}); the guest needs one.")
+    raise Trouble(f"apt's sources name no Debian mirror (they name: {' '.join(set(sites)) or 'none'}).")

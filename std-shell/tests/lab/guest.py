@@ -24,8 +24,8 @@ IP = "/usr/bin/ip"
 class Guest:
     """A context: entering boots and configures the guest, leaving kills it."""
 
-    def __init__(self, root, folder):
-        self.root, self.folder = root, folder
+    def __init__(self, release, root, folder):
+        self.release, self.root, self.folder = release, root, folder
         self.console = folder / "console.log"
 
     def __enter__(self):
@@ -34,7 +34,7 @@ class Guest:
         self.qemu = processes.start(self.command(initramfs), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     stderr=self.folder / "qemu.log")
         try:
-            self.shell = Shell(self.qemu, self.why_gone)
+            self.shell = Shell(self.qemu, self.state)
             self.shell.answer(BOOT_LIMIT)
             self.configure()
         except BaseException:
@@ -87,19 +87,19 @@ class Guest:
         """Starts a program in the background."""
         return Background(self.shell, command)
 
-    def why_gone(self):
-        """A sentence about a guest that no longer answers."""
+    def state(self):
+        """What is known of a guest that does not answer."""
         console = self.console.read_text(errors="replace") if self.console.exists() else ""
         panic = re.search(r"Kernel panic.*", console)
         log = (self.folder / "qemu.log").read_text(errors="replace").strip()
-        return f"The guest is gone. {panic.group() if panic else log} See {self.console}."
+        return f"{panic.group() if panic else log or 'QEMU says nothing'}; see {self.console}."
 
 
 class Shell:
     """The conversation with guest/init: one request, one answer."""
 
-    def __init__(self, qemu, why_gone):
-        self.input, self.output, self.why_gone = qemu.stdin, qemu.stdout, why_gone
+    def __init__(self, qemu, state):
+        self.input, self.output, self.state = qemu.stdin, qemu.stdout, state
 
     def run(self, script, limit):
         """The exit status and output of a one-line script, which the guest kills after `limit` seconds."""
@@ -107,7 +107,7 @@ class Shell:
             self.input.write(f"{limit} {script}\n".encode())
             self.input.flush()
         except BrokenPipeError:
-            raise Trouble(self.why_gone()) from None
+            raise Trouble(f"The guest is gone: {self.state()}") from None
         return self.answer(limit + 30)
 
     def answer(self, seconds):
@@ -117,10 +117,10 @@ class Shell:
         while not (found := re.search(rb"\n\x01(\d+)\n\Z", heard)):
             ready, _, _ = select.select([self.output], [], [], max(0, end - time.monotonic()))
             if not ready:
-                raise Trouble(f"The guest has not answered for {seconds} s. {self.why_gone()}")
+                raise Trouble(f"The guest has not answered for {seconds} s: {self.state()}")
             piece = os.read(self.output.fileno(), 65536)
             if not piece:
-                raise Trouble(self.why_gone())
+                raise Trouble(f"The guest is gone: {self.state()}")
             heard += piece
         return int(found.group(1)), heard[:found.start()].decode(errors="replace")
 

@@ -41,7 +41,8 @@ def build(root, image):
         add_programs(root, tree)
         add_modules(root, tree)
         shutil.copy(pathlib.Path(__file__).parent / "guest" / "init", tree / "init")
-        output(["sh", "-c", 'cd "$1" && find . | cpio --quiet --create --format=newc >"$2"', "pack", folder, str(image)])
+        pack = 'cd "$1" && find . | cpio --quiet --create --format=newc >"$2"'
+        output(["sh", "-c", pack, "pack", folder, str(image.resolve())])
 
 
 def add_programs(root, tree):

@@ -45,14 +45,21 @@ def raise_tap():
     except OSError as error:
         raise Trouble(f"/dev/net/tun cannot be opened ({error.strerror}): the wire to the guest is a tap and needs it "
                       "(`modprobe tun`; in a container, `--device /dev/net/tun`).") from None
-    if not pathlib.Path("/proc/sys/net/ipv6").exists():
-        raise Trouble("This machine's kernel runs without IPv6, and half of the scenarios need it.")
     output(["ip", "link", "set", "lo", "up"])
     output(["ip", "tuntap", "add", TAP, "mode", "tap"])
-    pathlib.Path(f"/proc/sys/net/ipv6/conf/{TAP}/disable_ipv6").write_text("0")
+    output(["ip", "link", "set", TAP, "address", "52:54:00:00:00:01"])
+    allow_ipv6()
     for host, _, prefix in ADDRESSES.values():
         output(["ip", "address", "add", f"{host}/{prefix}", "dev", TAP, *nodad(host)])
     output(["ip", "link", "set", TAP, "up"])
+
+
+def allow_ipv6():
+    switch = pathlib.Path(f"/proc/sys/net/ipv6/conf/{TAP}/disable_ipv6")
+    if not switch.exists():
+        raise Trouble("This machine's kernel runs without IPv6, and half of the scenarios need it.")
+    if switch.read_text().strip() != "0":
+        switch.write_text("0")
 
 
 def nodad(address):
@@ -67,8 +74,9 @@ class Capture:
         self.pcap, self.log = pcap, pcap.with_suffix(".tcpdump")
 
     def __enter__(self):
-        # Immediate: a packet is in the file when the scenario that saw it ends.
-        command = ["tcpdump", "--immediate-mode", "-U", "-n", "-Z", "root", "-B", "32768", "-s", "16384", "-i", TAP, "-w", str(self.pcap)]
+        # Immediate: a packet is in the file when the scenario that saw it ends. Room for 2048 packets of any size.
+        command = ["tcpdump", "-i", TAP, "-w", str(self.pcap), "-n", "-U", "--immediate-mode", "-B", "32768",
+                   "-s", "16384", "-Z", "root"]
         self.process = processes.start(command, stdout=self.log, stderr=self.log)
         if not processes.eventually(lambda: "listening on" in self.log.read_text(), 10):
             self.__exit__()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from command import Trouble
 
+ICMP, UDP, ICMPV6 = 1, 17, 58
 ROCE_PORT = 4791
 UD_SEND_ONLY = 0x64
 GSI = 1  # its queue pair number
@@ -45,11 +46,6 @@ class Message(NamedTuple):
     def remote_id(self):
         return self.mad[28:32]
 
-    @property
-    def reason(self):
-        """A REJ's."""
-        return int.from_bytes(self.mad[34:36], "big")
-
 
 class Trace:
     """A capture's CM messages, and the frames with faults that no capture of the lab may have."""
@@ -68,7 +64,7 @@ class Trace:
                 self.take(frame, ip)
 
     def take(self, frame, ip):
-        if ip.icrc() != ip.payload[-4:]:
+        if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
         mad = ip.cm_mad()
         if mad is None:
@@ -102,19 +98,23 @@ class IpPacket:
         self.src, self.dst = str(ipaddress.ip_address(src)), str(ipaddress.ip_address(dst))
 
     def is_unreachable(self):
-        return (self.protocol == 1 and self.payload[0] == 3) or (self.protocol == 58 and self.payload[0] == 1)
+        return (self.protocol, self.payload[:1]) in ((ICMP, b"\x03"), (ICMPV6, b"\x01"))
 
     def is_roce(self):
-        return self.protocol == 17 and int.from_bytes(self.payload[2:4], "big") == ROCE_PORT
+        return self.protocol == UDP and int.from_bytes(self.payload[2:4], "big") == ROCE_PORT
 
     def cm_mad(self):
         """The CM MAD in this RoCE packet, or None: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""
+        if len(self.payload) != 8 + 12 + 8 + 256 + 4:
+            return None
         bth, mad = self.payload[8:20], self.payload[28:-4]
         is_gsi = bth[0] == UD_SEND_ONLY and int.from_bytes(bth[5:8], "big") == GSI
-        return mad if is_gsi and len(mad) == 256 and mad[1] == CM_CLASS else None
+        return mad if is_gsi and mad[1] == CM_CLASS else None
 
-    def icrc(self):
-        """The invariant CRC of this RoCE packet as it should be on the wire."""
+    def icrc_is_right(self):
+        """Whether this RoCE packet ends in its invariant CRC: that of all but what a router may change."""
+        if len(self.payload) < 8 + 12 + 4:
+            return False
         header, rest = bytearray(self.header), bytearray(self.payload[:-4])
         if len(header) == 40:
             header[0:4] = bytes([header[0] | 0x0F, 0xFF, 0xFF, 0xFF])  # traffic class, flow label
@@ -124,16 +124,16 @@ class IpPacket:
             header[10:12] = b"\xff\xff"  # checksum
         rest[6:8] = b"\xff\xff"  # UDP checksum
         rest[12] = 0xFF  # BTH: FECN, BECN, reserved
-        return zlib.crc32(b"\xff" * 8 + header + rest).to_bytes(4, "little")
+        return zlib.crc32(b"\xff" * 8 + header + rest).to_bytes(4, "little") == self.payload[-4:]
 
 
 def ip_packet(frame):
-    """The IP packet of an Ethernet frame, cut to the length that it and its UDP header give; None for anything else."""
+    """The whole IP packet in an Ethernet frame, without padding; None for anything else."""
     ethertype, ip = frame[12:14], frame[14:]
-    if ethertype == b"\x08\x00":
+    if ethertype == b"\x08\x00" and len(ip) >= 20:
         size, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
         return IpPacket(ip[:size], ip[size:end], ip[9], ip[12:16], ip[16:20])
-    if ethertype == b"\x86\xdd":
+    if ethertype == b"\x86\xdd" and len(ip) >= 40:
         end = 40 + int.from_bytes(ip[4:6], "big")
         return IpPacket(ip[:40], ip[40:end], ip[6], ip[8:24], ip[24:40])
     return None

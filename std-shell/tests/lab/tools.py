@@ -20,10 +20,13 @@ PROGRAMS = {
     "setpriv": "util-linux",
 }
 
+APT_LIMIT = 900  # seconds, for a slow mirror
+
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # where some of them are, and not everybody looks
+
 
 def install_missing():
     """Installs the packages of those programs that this machine lacks, and nothing else."""
-    os.environ["PATH"] += ":/usr/sbin:/sbin"
     packages = sorted({PROGRAMS[program] for program in missing()})
     if packages:
         install(packages)
@@ -42,5 +45,6 @@ def install(packages):
     if os.geteuid() != 0:
         raise Trouble(f"The lab needs {wanted}: please run `apt-get install {wanted}` as root.")
     print(f"lab: installing {wanted}", flush=True)
-    output(["apt-get", "-q", "update"])
-    output(["apt-get", "-q", "install", "--yes", "--no-install-recommends", *packages], DEBIAN_FRONTEND="noninteractive")
+    output(["apt-get", "-q", "update"], APT_LIMIT)
+    output(["apt-get", "-q", "install", "--yes", "--no-install-recommends", *packages], APT_LIMIT,
+           DEBIAN_FRONTEND="noninteractive")
