@@ -5,7 +5,6 @@
 //! smallest targets and fast enough on large ones. Read first: Aumasson and Bernstein, "SipHash: a
 //! fast short-input PRF"; Luby and Rackoff on four Feistel rounds; DESIGN §4 (comm IDs).
 
-
 /// A 64-bit secret for HalfSipHash.
 #[derive(Clone, Copy)]
 pub struct Key {

@@ -2,10 +2,10 @@
 //! [`MadTransport`](crate::provider::MadTransport); everything public in this crate sits on the trait.
 
 use crate::error::Cause;
+use nanocm_core::wire::RejectReason;
 use nanocm_core::{
     ConnParam, ConnState, Counters, Event, Id, IdOption, Path, PortSpace, QpAttrs, QpState, State,
 };
-use nanocm_core::wire::RejectReason;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;

@@ -95,8 +95,7 @@ impl Connection {
     pub fn disconnect(self, deadline: Deadline) -> Result<DisconnectCause, Error> {
         // Refused if the peer was first: then its DISCONNECTED is waiting.
         let _ = self.id.disconnect();
-        self.wait_disconnected(deadline)?
-            .ok_or_else(|| self.error("disconnect", Cause::TimedOut))
+        self.wait_disconnected(deadline)?.ok_or_else(|| self.error("disconnect", Cause::TimedOut))
     }
 
     fn error(&self, operation: &'static str, cause: Cause) -> Error {
@@ -235,9 +234,8 @@ impl Cm {
         id.resolve_route(left.min(RESOLVE_TIMEOUT))?;
         attempt.until("resolve", deadline, |kind| matches!(kind, EventKind::RouteResolved))?;
         id.connect(param)?;
-        let response = attempt.until("connect", deadline, |kind| {
-            matches!(kind, EventKind::ConnectResponse { .. })
-        })?;
+        let response = attempt
+            .until("connect", deadline, |kind| matches!(kind, EventKind::ConnectResponse { .. }))?;
         id.establish()?;
         attempt.until_established("connect", deadline)?;
         let EventKind::ConnectResponse { peer: peer_param } = response.kind else {

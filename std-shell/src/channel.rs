@@ -166,6 +166,14 @@ impl Event {
         let Told { event, private_data, additional_info, local, peer } = told;
         let request = matches!(event.kind, EventKind::ConnectRequest { .. })
             .then(|| Id::adopt(cm.clone(), event.id, event.user));
-        Event { id: event.id, kind: event.kind, private_data, additional_info, local, peer, request }
+        Event {
+            id: event.id,
+            kind: event.kind,
+            private_data,
+            additional_info,
+            local,
+            peer,
+            request,
+        }
     }
 }

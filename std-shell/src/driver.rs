@@ -17,9 +17,8 @@ impl Driver {
     pub(crate) fn start(shared: Arc<Shared>) -> io::Result<Driver> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let seen = stop.clone();
-        let thread = thread::Builder::new()
-            .name("nanocm".into())
-            .spawn(move || run(&shared, &seen))?;
+        let thread =
+            thread::Builder::new().name("nanocm".into()).spawn(move || run(&shared, &seen))?;
         Ok(Driver { stop, thread: Some(thread) })
     }
 }

@@ -107,11 +107,7 @@ impl<T: MadTransport> Engine<T> {
         found.unwrap_or_else(|error| Outcome::Failed(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    fn find_path(
-        &mut self,
-        source: Option<ScopedIp>,
-        destination: SocketAddr,
-    ) -> io::Result<Path> {
+    fn find_path(&mut self, source: Option<ScopedIp>, destination: SocketAddr) -> io::Result<Path> {
         let source = self.transport.source_for(source, destination)?.address;
         let opened = self.open(source.gid.to_ip(), source.scope);
         opened.map_err(|cause| io::Error::from_raw_os_error(cause.errno()))?;
@@ -300,7 +296,8 @@ impl<T: MadTransport> Backend for Engine<T> {
             }
         });
         let unsent = self.send()?;
-        let wake_at = self.get(|cm| cm.poll_at()).map(|at| self.zero + Duration::from_nanos(at.as_nanos()));
+        let wake_at =
+            self.get(|cm| cm.poll_at()).map(|at| self.zero + Duration::from_nanos(at.as_nanos()));
         Ok(Turn { more: received > 0 || late || unsent, wake_at })
     }
 

@@ -1,7 +1,9 @@
 //! What can go wrong, said with who, what and why; each with its errno.
 
 use crate::provider::OpenError;
-use nanocm_core::error::{BindError, ConnectError, CreateError, ListenError, OpError, ResolveError};
+use nanocm_core::error::{
+    BindError, ConnectError, CreateError, ListenError, OpError, ResolveError,
+};
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{ServiceId, Unreachable};
 use std::fmt;

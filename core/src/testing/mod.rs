@@ -5,6 +5,6 @@ pub mod fuzz;
 mod link;
 mod pair;
 
-pub use link::{Faults, Flight, Link};
 pub use crate::memory::{Capacity, Memory};
+pub use link::{Faults, Flight, Link};
 pub use pair::{Node, Pair, Side, Told};

@@ -80,7 +80,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some(mut failure) => {
             if args.count > 1 {
                 let (failed, all) = (client.failures, args.count);
-                failure.message = format!("{failed} of {all} connections failed; the first: {}", failure.message);
+                failure.message =
+                    format!("{failed} of {all} connections failed; the first: {}", failure.message);
             }
             Err(failure.into())
         }
@@ -143,7 +144,8 @@ struct Client<'a> {
 impl Client<'_> {
     fn run(&mut self) -> Outcome {
         loop {
-            while self.started < self.args.count && self.attempts.len() < self.args.parallel as usize
+            while self.started < self.args.count
+                && self.attempts.len() < self.args.parallel as usize
             {
                 self.start()?;
             }
@@ -258,12 +260,8 @@ impl Client<'_> {
             | EventKind::ConnectError(errno) => Cause::Host(errno),
             _ => Cause::Closed,
         };
-        let error = Error {
-            operation: "connect",
-            local: Some(event.local),
-            peer: Some(event.peer),
-            cause,
-        };
+        let error =
+            Error { operation: "connect", local: Some(event.local), peer: Some(event.peer), cause };
         self.failures += 1;
         self.first_failure.get_or_insert_with(|| error.into());
         self.finish(event.id);

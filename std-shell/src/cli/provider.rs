@@ -52,7 +52,11 @@ impl Provider {
     }
 
     /// A connection manager that the caller drives, with room for `connections`.
-    pub(crate) fn cm(&self, adjust: impl FnOnce(&mut Config), connections: usize) -> Result<Cm, Stop> {
+    pub(crate) fn cm(
+        &self,
+        adjust: impl FnOnce(&mut Config),
+        connections: usize,
+    ) -> Result<Cm, Stop> {
         let mut config = Config::new(random_seed()?);
         adjust(&mut config);
         let mut capacity = Capacity::of(connections);
@@ -79,7 +83,9 @@ pub(crate) fn ip(address: Address) -> Result<SocketAddr, Stop> {
         Address::Gid(..) => Err(Failure::new(
             errno::EOPNOTSUPP,
             "provider",
-            format!("{address}: GID addresses need an InfiniBand provider, which this version lacks"),
+            format!(
+                "{address}: GID addresses need an InfiniBand provider, which this version lacks"
+            ),
         )
         .into()),
     }

@@ -48,7 +48,8 @@ impl Stage<'_> {
         let (connected, rejected) = thread::scope(|scope| {
             let server = scope.spawn(|| {
                 let request = self.listener.request(Deadline::after_secs(10))?;
-                request.map(|request| request.reject(RejectReason::CONSUMER, b"come back later"))
+                request
+                    .map(|request| request.reject(RejectReason::CONSUMER, b"come back later"))
                     .transpose()
             });
             (self.connect_to(PORT, b""), server.join())

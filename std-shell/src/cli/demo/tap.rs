@@ -56,12 +56,7 @@ impl Wire {
     /// Shows a message that is sent. True if it is to be lost.
     fn see(&self, outgoing: &Outgoing) -> bool {
         let attribute = View::new(&outgoing.mad).attribute();
-        let lost = self.lose.compare_exchange(
-            attribute.0,
-            0,
-            Ordering::SeqCst,
-            Ordering::SeqCst,
-        );
+        let lost = self.lose.compare_exchange(attribute.0, 0, Ordering::SeqCst, Ordering::SeqCst);
         let is_lost = attribute.0 != 0 && lost.is_ok();
         if is_lost {
             self.lost.fetch_add(1, Ordering::SeqCst);
@@ -124,7 +119,9 @@ impl<T: MadTransport> MadTransport for Tap<T> {
         failed: &mut dyn FnMut(SendFailure<'_>),
     ) -> io::Result<usize> {
         for (done, outgoing) in batch.iter().enumerate() {
-            if !self.wire.see(outgoing) && self.inner.send(std::slice::from_ref(outgoing), failed)? == 0 {
+            if !self.wire.see(outgoing)
+                && self.inner.send(std::slice::from_ref(outgoing), failed)? == 0
+            {
                 return Ok(done);
             }
         }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use nanocm_core::wire::icrc::Integrity;
 
-use conversation::{Conversation, End, Kind, Step};
 pub(crate) use conversation::Conversations;
+use conversation::{Conversation, End, Kind, Step};
 pub(crate) use draw::seconds;
 use draw::{Ladder, Row};
 
