@@ -191,7 +191,8 @@ impl Request {
     pub fn accept(self, param: &ConnParam<'_>, deadline: Deadline) -> Result<Connection, Error> {
         self.id.accept(&deadline.applied_to(param))?;
         let Request { id, channel, peer, peer_param, private_data } = self;
-        let attempt = Attempt { id: &id, channel: &channel, peer };
+        let port = id.local_addr().map_or(0, |local| local.port());
+        let attempt = Attempt { id: &id, channel: &channel, peer, port };
         attempt.until_established("accept", deadline)?;
         Ok(Connection { id, channel, peer, peer_param, private_data, ended: OnceLock::new() })
     }
@@ -246,7 +247,7 @@ impl Cm {
         };
         // Here it can still be said who has the address's UDP port.
         self.open(local)?;
-        let attempt = Attempt { id: &id, channel: &channel, peer };
+        let attempt = Attempt { id: &id, channel: &channel, peer, port: peer.port() };
         id.resolve_addr(Some(local), peer, deadline.for_resolving())?;
         attempt.until("resolve", deadline, |kind| matches!(kind, EventKind::AddrResolved))?;
         id.resolve_route(deadline.for_resolving())?;
@@ -290,6 +291,8 @@ struct Attempt<'a> {
     id: &'a Id,
     channel: &'a EventChannel,
     peer: SocketAddr,
+    /// Of the service.
+    port: u16,
 }
 
 impl Attempt<'_> {
@@ -315,7 +318,7 @@ impl Attempt<'_> {
                 EventKind::Unreachable(why) => Cause::Unreachable(why),
                 EventKind::Rejected(reason) => Cause::Rejected(Box::new(Rejection {
                     reason,
-                    service: ServiceId::new(PortSpace::Tcp, self.peer.port()),
+                    service: ServiceId::new(PortSpace::Tcp, self.port),
                     private_data: event.private_data,
                     additional_info: event.additional_info,
                 })),
