@@ -3,6 +3,7 @@
 use crate::backend::{Backend, InUse, Told, Turn};
 use crate::error::Cause;
 use crate::provider::{Fault, MadTransport, OpenCause, Outgoing, Received, SendFailure};
+use nanocm_core::error::BindError;
 use nanocm_core::wire::roce::UDP_PORT;
 use nanocm_core::wire::{Mad, RejectReason};
 use nanocm_core::{
@@ -239,12 +240,14 @@ fn report(cm: &mut Cm<'_>, now: nanocm_core::Instant, failure: &SendFailure<'_>)
 impl<T: MadTransport> Backend for Engine<T> {
     /// Its socket, then its place in the engine's GID table.
     fn open(&mut self, local: IpAddr, scope: u32) -> Result<(), Cause> {
+        check_scope(local, scope)?;
         self.transport.open(local, scope)?;
         self.follow_ports()?;
         Ok(())
     }
 
     fn source_for(&mut self, destination: SocketAddr) -> Result<SocketAddr, Cause> {
+        check_scope(destination.ip(), scope_of(destination))?;
         Ok(self.transport.source_for(None, destination)?.address.with_port(0))
     }
 
@@ -401,6 +404,14 @@ fn describe(cm: &Cm<'_>, event: nanocm_core::Event) -> Told {
         additional_info: cm.additional_info(event.id).to_vec(),
         local: cm.local_addr(event.id).unwrap_or(any),
         peer: cm.peer_addr(event.id).unwrap_or(any),
+    }
+}
+
+/// Of a link-local address the kernel would only say that it is invalid.
+fn check_scope(ip: IpAddr, scope: u32) -> Result<(), BindError> {
+    match ip {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() && scope == 0 => Err(BindError::ScopeMissing),
+        _ => Ok(()),
     }
 }
 

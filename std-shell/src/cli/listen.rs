@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ADDR:PORT", value_parser = args::address)]
     address: Address,
     /// In which port space: tcp (connections) or udp (datagram services)
-    #[arg(long, value_name = "SPACE", default_value = "tcp")]
+    #[arg(long, value_name = "tcp|udp", default_value = "tcp", hide_possible_values = true)]
     space: Space,
     /// How CM messages travel: udp, raw, umad:CA/PORT, kernel
     #[arg(long, value_name = "P", default_value = "udp")]
@@ -216,11 +216,15 @@ impl Server<'_> {
                 let _ = id.disconnect();
             }
         }
-        while self.connections.values().any(|id| id.conn_state() == ConnState::DreqSent) {
+        let waits = |id: &Id| id.conn_state() == ConnState::DreqSent;
+        while self.connections.values().any(waits) {
             match channel.next(until)? {
                 Some(event) => self.take(event)?,
                 None => break,
             }
+        }
+        while let Some(event) = channel.try_next()? {
+            self.take(event)?;
         }
         Ok(())
     }

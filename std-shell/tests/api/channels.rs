@@ -86,6 +86,11 @@ fn a_listener_takes_the_requests_along_that_nobody_took() {
     asking.establish().unwrap();
     assert_eq!(expect(&new, "ESTABLISHED").id, id.handle());
     assert!(old.try_next().unwrap().is_none());
+    // The new identifier is of the new channel, and its events go with it.
+    asking.disconnect().unwrap();
+    crate::common::eventually("the end is there", || is_readable(&new));
+    drop(id);
+    assert!(!is_readable(&new));
 }
 
 #[test]
