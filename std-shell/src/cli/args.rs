@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn private_data_is_hexadecimal() {
         assert_eq!(private_data("00fF10").unwrap().0, [0, 0xff, 0x10]);
-        assert_eq!(private_data("").unwrap().0, []);
+        assert!(private_data("").unwrap().0.is_empty());
         assert!(private_data("0x12").unwrap_err().contains("'x'"));
         assert!(private_data("é0").unwrap_err().contains("'é'"));
         assert!(private_data("123").unwrap_err().contains("3 digits"));

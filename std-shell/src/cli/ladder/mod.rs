@@ -6,13 +6,15 @@
 mod conversation;
 mod draw;
 mod outcome;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
 use nanocm_core::wire::icrc::Integrity;
 
-use conversation::{Conversation, End, Kind, Step};
 pub(crate) use conversation::Conversations;
+use conversation::{Conversation, End, Kind, Step};
 pub(crate) use draw::seconds;
 use draw::{Ladder, Row};
 
