@@ -49,8 +49,7 @@ impl Conns<'_> {
     fn send_dreq(&mut self, index: usize, data: &[u8], why: &'static str) {
         let slot = self.slot_mut(index);
         slot.put_own_data(data);
-        // A new exchange: not the REQ's number again.
-        slot.tid = 1 << 32 | u64::from(slot.local_comm_id);
+        slot.tid = dreq_tid(slot.local_comm_id);
         let wait = self.start_waiting(index, None, None);
         self.set_stage(index, Stage::DreqSent(wait), why);
         // An RTU that is still owed goes first.
@@ -201,6 +200,11 @@ impl Conns<'_> {
         self.leave_tables(index);
         self.slot_mut(index).put_own_data(&[]);
     }
+}
+
+/// A DREQ begins a new exchange: not the REQ's number again.
+pub(super) fn dreq_tid(local_comm_id: u32) -> u64 {
+    1 << 32 | u64::from(local_comm_id)
 }
 
 impl From<Verdict> for Disposition {
