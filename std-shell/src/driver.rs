@@ -6,6 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// After a failed turn.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The thread behind a [`Cm`](crate::Cm) that drives itself. Dropping it ends and joins it.
 pub(crate) struct Driver {
@@ -47,6 +51,8 @@ fn run(shared: &Shared, stop: &OwnedFd) {
         }
         if let Err(error) = shared.drive() {
             log::warn!("{error}");
+            // A socket beyond use stays readable: don't spin on it.
+            thread::sleep(PAUSE);
         }
     }
 }

@@ -206,9 +206,3 @@ impl Conns<'_> {
 pub(super) fn dreq_tid(local_comm_id: u32) -> u64 {
     1 << 32 | u64::from(local_comm_id)
 }
-
-impl From<Verdict> for Disposition {
-    fn from(verdict: Verdict) -> Disposition {
-        verdict.disposition
-    }
-}

@@ -54,7 +54,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let cm = args.provider.cm(|_| {}, args.parallel as usize + LINGERING)?;
+    let cm = args.provider.cm(2 * args.parallel as usize + 64)?;
     let peer = provider::ip(args.address)?;
     let source = match args.from {
         Some(from) => use_source(&cm, provider::ip(from)?)?,
@@ -87,9 +87,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
 }
-
-/// Connections that are over but in timewait keep their slots; there is room for so many.
-const LINGERING: usize = 16_384;
 
 /// The local address as told.
 fn use_source(cm: &Cm, from: SocketAddr) -> Result<SocketAddr, Stop> {
