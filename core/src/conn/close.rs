@@ -11,7 +11,7 @@ use super::{Conns, Outcome, Reply, Verdict, check_private_data};
 use crate::addr::Path;
 use crate::event::DisconnectCause;
 use crate::slots::Link;
-use crate::stats::{Disposition, IgnoreReason};
+use crate::stats::IgnoreReason;
 use crate::time::code_to_duration;
 use crate::wire::{Drep, Dreq, Mad, RejectReason};
 
