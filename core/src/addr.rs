@@ -32,7 +32,7 @@ impl Gid {
             let o = self.0;
             IpAddr::V4(Ipv4Addr::new(o[12], o[13], o[14], o[15]))
         } else {
-            IpAddr::V6(Ipv6Addr::from_octets(self.0))
+            IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(self.0)))
         }
     }
 
@@ -74,7 +74,7 @@ impl fmt::Debug for Gid {
 
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Ipv6Addr::from_octets(self.0), f)
+        fmt::Display::fmt(&Ipv6Addr::from_bits(u128::from_be_bytes(self.0)), f)
     }
 }
 
@@ -199,7 +199,6 @@ impl fmt::Display for ServiceId {
 /// goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-#[repr(u8)]
 pub enum Path {
     /// RoCEv2: UDP port 4791 between two IP addresses.
     Roce(RocePath),

@@ -33,7 +33,7 @@ macro_rules! errors {
         impl $name {
             /// The errno a librdmacm user would expect: one per cause.
             pub const fn errno(&self) -> i32 {
-                match self { $(Self::$variant $({ $($field: _),* })? => $errno,)* }
+                match *self { $(Self::$variant $({ $($field),* })? => { $($(let _ = $field;)*)? $errno })* }
             }
         }
 

@@ -1,6 +1,7 @@
 //! Counters: where everything that nobody is told about is written down.
 
-use crate::wire::{FrameFault, MadError};
+use crate::wire::MadError;
+use crate::wire::roce::FrameFault;
 
 /// What became of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

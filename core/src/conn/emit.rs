@@ -10,7 +10,8 @@ use crate::config::Config;
 use crate::handle::SendToken;
 use crate::stats::bump;
 use crate::wire::{
-    Attribute, Drep, Dreq, IpCmHeader, Mad, MessageKind, Rej, RejectReason, Rep, Req, Rtu,
+    Attribute, Drep, Dreq, IpCmHeader, Mad, MessageKind, PrivateDataTooLong, Rej, RejectReason,
+    Rep, Req, Rtu,
 };
 
 /// The LID of a path that leaves the subnet, as every RoCE path does.
@@ -63,8 +64,9 @@ impl Conns<'_> {
             }
         };
         let sent = (slot.path, token(slot.local_comm_id, attribute));
+        let repeat = slot.has(flag::REPEAT);
         bump(&mut self.counters.sent);
-        if slot.has(flag::REPEAT) {
+        if repeat {
             bump(&mut self.counters.retransmitted);
         }
         self.set_owed(index, self.slot(index).owes & !message);
@@ -135,9 +137,8 @@ fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: 
         source: ends.local.gid.to_ip(),
         destination: ends.remote.gid.to_ip(),
     };
-    let room = req.private_data_mut();
-    header.emit(room);
-    copy(&mut room[IpCmHeader::LEN..], slot.data());
+    req.set_ip_cm(&header);
+    fill(req.set_consumer_data(slot.own_data()));
 }
 
 fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
@@ -153,7 +154,7 @@ fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
         .set_rnr_retry_count(slot.retry_counts >> 4)
         .set_srq(slot.has(flag::SRQ))
         .set_local_ca_guid(guid);
-    copy(rep.private_data_mut(), slot.data());
+    fill(rep.set_private_data(slot.own_data()));
 }
 
 fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
@@ -161,7 +162,7 @@ fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
     rtu.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
     // Where a DREQ is owed too, the buffer holds that one's data.
     if slot.owes & owed::DREQ == 0 {
-        copy(rtu.private_data_mut(), slot.data());
+        fill(rtu.set_private_data(slot.own_data()));
     }
 }
 
@@ -179,7 +180,7 @@ fn emit_rej(slot: &ConnSlot, guid: u64, mad: &mut Mad) {
     } else {
         rej.set_additional_info(slot.ari());
     }
-    copy(rej.private_data_mut(), slot.data());
+    fill(rej.set_private_data(slot.own_data()));
 }
 
 fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
@@ -187,17 +188,16 @@ fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
     dreq.set_local_comm_id(slot.local_comm_id)
         .set_remote_comm_id(slot.remote_comm_id)
         .set_remote_qpn(slot.remote_qpn);
-    copy(dreq.private_data_mut(), slot.data());
+    fill(dreq.set_private_data(slot.own_data()));
 }
 
 fn emit_drep(slot: &ConnSlot, mad: &mut Mad) {
     let mut drep = Drep::emit(mad, slot.tid);
     drep.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
-    copy(drep.private_data_mut(), slot.data());
+    fill(drep.set_private_data(slot.own_data()));
 }
 
-/// Private data into its field, cut to what both hold; the rest of the field stays zero.
-fn copy(field: &mut [u8], data: &[u8]) {
-    let len = data.len().min(field.len());
-    field[..len].copy_from_slice(&data[..len]);
+/// Lengths were checked when the data came in.
+fn fill(result: Result<(), PrivateDataTooLong>) {
+    debug_assert!(result.is_ok());
 }

@@ -1,9 +1,9 @@
 //! Machine 2, the connection: the CM protocol of IBTA chapter 12, without I/O, clock or encoding
 //! buffers.
 //!
-//! [`Conns`] owns every connection's slot, the indexes that find it, its deadline and what it owes.
+//! `Conns` owns every connection's slot, the indexes that find it, its deadline and what it owes.
 //! It knows nothing of identifiers but their index (`owner`), and tells what happened in a dozen
-//! [`Outcome`]s: the seam where another connection protocol would fit.
+//! `Outcome`s: the seam where another connection protocol would fit.
 //!
 //! Follow a connection through `active.rs` or `passive.rs` to `close.rs`; `state.rs` has the table
 //! of legal moves; `retry.rs` what happens when nothing comes; `lookup.rs` how messages find their
@@ -24,9 +24,12 @@ mod state;
 pub use qp::{ConnParam, QpAttrs, QpState};
 pub use state::{ConnState, TRANSITIONS};
 
+pub(crate) use active::NotNow;
 pub(crate) use lookup::Known;
-pub(crate) use reply::{Reply, ReplyRing};
-pub(crate) use slot::ConnSlot;
+pub use reply::Reply;
+pub use slot::ConnSlot;
+
+pub(crate) use reply::ReplyRing;
 
 use crate::addr::{PortSpace, ScopedIp};
 use crate::config::Config;
@@ -131,9 +134,9 @@ impl<'s> Conns<'s> {
         Some(Conns {
             table: Table::new(parts.slots),
             deadlines: Deadlines::new(parts.deadlines),
-            by_peer_id: Chains::new(parts.by_peer_id),
-            by_peer_qpn: Chains::new(parts.by_peer_qpn),
-            by_own_qpn: Chains::new(parts.by_own_qpn),
+            by_peer_id: Chains::new(parts.by_peer_id)?,
+            by_peer_qpn: Chains::new(parts.by_peer_qpn)?,
+            by_own_qpn: Chains::new(parts.by_own_qpn)?,
             answers: List::new(),
             asks: List::new(),
             questions: List::new(),
@@ -170,9 +173,7 @@ impl<'s> Conns<'s> {
             self.free(oldest);
         }
         let index = self.table.claim()?;
-        let slot = &mut self.table.slots_mut()[index];
-        slot.clear();
-        slot.owner = Link::to(owner);
+        self.slot_mut(index).owner = Link::to(owner);
         Some(index)
     }
 
@@ -180,8 +181,11 @@ impl<'s> Conns<'s> {
     pub(crate) fn free(&mut self, index: usize) {
         self.set_owed(index, 0);
         self.leave_tables(index);
-        self.deadlines.cancel(self.table.slots_mut(), index);
-        self.farewells.remove(self.table.slots_mut(), index);
+        self.sleep(index);
+        if self.slot(index).owner.is_none() {
+            self.farewells.remove(self.table.slots_mut(), index);
+        }
+        self.slot_mut(index).clear();
         self.table.release(index);
     }
 
@@ -189,8 +193,7 @@ impl<'s> Conns<'s> {
     fn begin(&mut self, index: usize) {
         let psn = self.rng.next_u32() & 0xff_ffff;
         let slot = &mut self.table.slots_mut()[index];
-        slot.comm_generation = slot.comm_generation.wrapping_add(1);
-        slot.local_comm_id = self.comm_ids.encode(index as u32, slot.comm_generation);
+        slot.local_comm_id = self.comm_ids.encode(index as u32, slot.next_generation());
         slot.remote_comm_id = 0;
         slot.local_psn = psn;
         slot.flags = 0;

@@ -1,9 +1,9 @@
 //! What the application says about its queue pair, and what the engine says back: the attributes
 //! that the verbs need for each step.
 
+use super::Conns;
 use super::slot::flag;
 use super::state::Stage;
-use super::{ConnState, Conns};
 use crate::addr::Path;
 use core::time::Duration;
 
@@ -157,19 +157,9 @@ pub(super) fn retry_counts(retry: u8, rnr: u8) -> u8 {
 /// of two, added (facts: linux-rdma-cm §3.2).
 pub(super) fn ack_timeout(ack_delay: u8, packet_lifetime: u8) -> u8 {
     let round_trip = (packet_lifetime & 31) + 1;
-    let (large, small) = if round_trip >= ack_delay {
-        (round_trip, ack_delay)
-    } else {
-        (ack_delay, round_trip)
-    };
+    let (large, small) =
+        if round_trip >= ack_delay { (round_trip, ack_delay) } else { (ack_delay, round_trip) };
     (large + u8::from(small + 1 >= large)).min(31)
-}
-
-impl ConnState {
-    /// Whether the connection's parameters are those of a live connection or one in the making.
-    pub(crate) fn is_live(self) -> bool {
-        !matches!(self, ConnState::Idle | ConnState::Timewait | ConnState::RejSent)
-    }
 }
 
 #[cfg(test)]
@@ -178,9 +168,15 @@ mod tests {
 
     #[test]
     fn the_ack_timeout_adds_two_powers_of_two() {
-        for (delay, lifetime, code) in
-            [(0, 16, 17), (0, 18, 19), (0, 31, 31), (15, 18, 19), (15, 16, 17), (17, 16, 18), (20, 16, 20)]
-        {
+        for (delay, lifetime, code) in [
+            (0, 16, 17),
+            (0, 18, 19),
+            (0, 31, 31),
+            (15, 18, 19),
+            (15, 16, 17),
+            (17, 16, 18),
+            (20, 16, 20),
+        ] {
             assert_eq!(ack_timeout(delay, lifetime), code, "delay {delay}, lifetime {lifetime}");
         }
     }

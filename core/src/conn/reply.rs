@@ -94,10 +94,10 @@ impl Reply {
                 .set_message_rejected(MessageKind(self.of))
                 .set_reason(RejectReason(self.reason));
             match self.ari {
-                Ari::None => {}
+                Ari::None => &mut rej,
                 Ari::Gid(gid) => rej.set_additional_info(&gid.0),
                 Ari::Guid(index) => rej.set_additional_info(&guid(index).to_be_bytes()),
-            }
+            };
         }
         self.path
     }

@@ -28,20 +28,21 @@ impl Conns<'_> {
     ) -> Wait {
         let timers = self.config.timers;
         let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline));
-        let first = timers.first_retry.max(Duration::from_millis(1));
         let limit = match timeout {
             Some(_) => until,
             None => Tick::after(self.now, timers.max_wait),
         };
-        let wait = Wait {
-            until,
-            limit,
-            interval_ms: u32::try_from(first.as_millis()).unwrap_or(u32::MAX),
-            left: retries.unwrap_or(u8::MAX),
-        };
-        let next = Tick::after(self.now, first);
-        self.deadlines.set(self.table.slots_mut(), index, next.min(until));
+        let wait = Wait { until, limit, repeated: 0, left: retries.unwrap_or(u8::MAX) };
+        self.wake_for(index, &wait);
         wait
+    }
+
+    /// Sets the deadline of the next repetition, or of the end.
+    fn wake_for(&mut self, index: usize, wait: &Wait) {
+        let first = self.config.timers.first_retry.max(Duration::from_millis(1));
+        let interval = first.saturating_mul(1 << wait.repeated.min(20));
+        let next = Tick::after(self.now, interval);
+        self.deadlines.set(self.table.slots_mut(), index, next.min(wait.until));
     }
 
     /// Handles one deadline that has come. `None`: there is none.
@@ -100,11 +101,10 @@ impl Conns<'_> {
         if wait.until.is_due(now) || wait.left == 0 {
             return None;
         }
-        let interval_ms = wait.interval_ms.saturating_mul(2);
-        let next = Tick::after(self.now, Duration::from_millis(u64::from(interval_ms)));
-        self.deadlines.set(self.table.slots_mut(), index, next.min(wait.until));
         let left = if wait.left == u8::MAX { u8::MAX } else { wait.left - 1 };
-        Some(Wait { interval_ms, left, ..wait })
+        let wait = Wait { repeated: wait.repeated.saturating_add(1), left, ..wait };
+        self.wake_for(index, &wait);
+        Some(wait)
     }
 
     /// The peer is alive but slow: wait as long as it asks, up to `max_wait`; an end that the user

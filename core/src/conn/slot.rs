@@ -4,7 +4,7 @@
 //! identifier's slot, chain heads and heap entry a connection takes at most 512 octets (`ram_bill`).
 
 use super::state::Stage;
-use crate::addr::{Gid, Path, RocePath};
+use crate::addr::{Gid, IbPath, Path};
 use crate::slots::{Chained, Link, Linked, Links, Slot, Timed};
 
 /// The list of slots that owe a message, or a question to the host.
@@ -23,16 +23,17 @@ pub(super) const BUFFER: usize = 224;
 /// Where a REJ's additional information lies in the buffer: behind its 148 octets of private data.
 pub(super) const ARI_AT: usize = 148;
 
+/// Memory for one connection.
 #[derive(Clone, Copy)]
-pub(crate) struct ConnSlot {
+pub struct ConnSlot {
     /// The exchange's transaction ID, to be echoed.
     pub(super) tid: u64,
     pub(super) remote_ca_guid: u64,
     pub(super) path: Path,
     pub(super) stage: Stage,
+    /// The table's, odd while live; each connection in this slot moves it on by two, and the comm ID
+    /// is made of it.
     generation: u32,
-    /// Counts connections of this slot; part of the comm ID.
-    pub(super) comm_generation: u32,
     pub(super) local_comm_id: u32,
     /// 0 until known.
     pub(super) remote_comm_id: u32,
@@ -43,9 +44,9 @@ pub(crate) struct ConnSlot {
     /// The identifier; none once it is destroyed.
     pub(super) owner: Link,
     sends: Links,
-    farewells: Links,
-    by_peer_id: Link,
-    by_peer_qpn: Link,
+    /// The chains by the peer's comm ID and QPN; in a destroyed connection, which is in neither, the
+    /// list of farewells.
+    peer: Links,
     by_own_qpn: Link,
     deadline: Link,
     pub(super) pkey: u16,
@@ -111,24 +112,28 @@ pub(super) mod flag {
     pub(in crate::conn) const PEER_FLOW_CONTROL: u8 = 1 << 7;
 }
 
-/// All zero.
-pub(super) const NO_PATH: Path = Path::Roce(RocePath {
+/// All zero bits: of the two kinds of path this one has no tag of its own.
+pub(super) const NO_PATH: Path = Path::Ib(IbPath {
     local: Gid::ZERO,
     remote: Gid::ZERO,
-    scope: 0,
+    lid: 0,
+    pkey_index: 0,
     flow_label: 0,
+    port: 0,
+    sl: 0,
     traffic_class: 0,
     hop_limit: 0,
+    grh: false,
 });
 
 impl ConnSlot {
-    pub(crate) const EMPTY: ConnSlot = ConnSlot {
+    /// An unused slot.
+    pub const EMPTY: ConnSlot = ConnSlot {
         tid: 0,
         remote_ca_guid: 0,
         path: NO_PATH,
         stage: Stage::Idle,
         generation: 0,
-        comm_generation: 0,
         local_comm_id: 0,
         remote_comm_id: 0,
         local_qpn: 0,
@@ -137,9 +142,7 @@ impl ConnSlot {
         remote_psn: 0,
         owner: Link::NONE,
         sends: Links::NONE,
-        farewells: Links::NONE,
-        by_peer_id: Link::NONE,
-        by_peer_qpn: Link::NONE,
+        peer: Links::NONE,
         by_own_qpn: Link::NONE,
         deadline: Link::NONE,
         pkey: 0,
@@ -164,10 +167,15 @@ impl ConnSlot {
         buffer: [0; BUFFER],
     };
 
-    /// Forgets everything but the generations.
+    /// Forgets everything but the generation.
     pub(super) fn clear(&mut self) {
-        let (generation, comm_generation) = (self.generation, self.comm_generation);
-        *self = ConnSlot { generation, comm_generation, ..ConnSlot::EMPTY };
+        *self = ConnSlot { generation: self.generation, ..ConnSlot::EMPTY };
+    }
+
+    /// A number that no connection in this slot had before (in 2³¹).
+    pub(super) fn next_generation(&mut self) -> u32 {
+        self.generation = self.generation.wrapping_add(2);
+        self.generation >> 1
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -202,6 +210,11 @@ impl ConnSlot {
         let len = ari.len().min(BUFFER - ARI_AT);
         self.buffer[ARI_AT..ARI_AT + len].copy_from_slice(&ari[..len]);
         self.ari_len = len as u8;
+    }
+
+    /// What we owe; nothing while the buffer is the peer's.
+    pub(super) fn own_data(&self) -> &[u8] {
+        if self.has(flag::PEERS_DATA) { &[] } else { self.data() }
     }
 
     pub(super) fn data(&self) -> &[u8] {
@@ -250,19 +263,19 @@ macro_rules! linked {
         }
     )*};
 }
-linked!(SENDS sends, FAREWELLS farewells);
+linked!(SENDS sends, FAREWELLS peer);
 
 macro_rules! chained {
-    ($($chain:ident $field:ident),*) => {$(
+    ($($chain:ident $($field:ident).+),*) => {$(
         impl Chained<$chain> for ConnSlot {
             fn chain(&self) -> Link {
-                self.$field
+                self.$($field).+
             }
 
             fn set_chain(&mut self, link: Link) {
-                self.$field = link;
+                self.$($field).+ = link;
             }
         }
     )*};
 }
-chained!(PEER_ID by_peer_id, PEER_QPN by_peer_qpn, OWN_QPN by_own_qpn);
+chained!(PEER_ID peer.prev, PEER_QPN peer.next, OWN_QPN by_own_qpn);

@@ -117,8 +117,8 @@ pub(crate) struct Wait {
     pub(crate) until: Tick,
     /// How far an MRA may move the end; not at all where the user set it.
     pub(crate) limit: Tick,
-    /// Until the next repetition, in milliseconds; doubles.
-    pub(crate) interval_ms: u32,
+    /// Repetitions so far: the interval doubles with each.
+    pub(crate) repeated: u8,
     /// Repetitions left.
     pub(crate) left: u8,
 }
@@ -138,7 +138,11 @@ pub const TRANSITIONS: &[(ConnState, ConnState, &str)] = {
         (RepRcvd, Timewait, "REJ; reject or destroy (we send REJ 28)"),
         (RepSent, Established, "RTU; notify_established"),
         (RepSent, DreqRcvd, "DREQ: the RTU was lost"),
-        (RepSent, Timewait, "REJ; no answer in time (we send REJ 4); reject or destroy (REJ 28); stale"),
+        (
+            RepSent,
+            Timewait,
+            "REJ; no answer in time (we send REJ 4); reject or destroy (REJ 28); stale",
+        ),
         (Established, DreqSent, "disconnect; destroy"),
         (Established, DreqRcvd, "DREQ"),
         (Established, Timewait, "REJ; stale"),

@@ -2,7 +2,7 @@
 //!
 //! Read first: facts linux-rdma-cm §2 (ports); DESIGN §5.
 
-use super::slot::{IdSlot, Stage, flag};
+use super::slot::{Stage, flag};
 use super::{Ids, State};
 use crate::addr::{PortSpace, ScopedIp};
 use crate::cm::Cm;
@@ -103,11 +103,8 @@ impl Ids<'_> {
     fn want(&self, index: usize, local: SocketAddr, remote: Option<SocketAddr>) -> Want {
         let slot = self.slot(index);
         // Linux's default: IPv4 alone, or (IPv6 wildcard) both families.
-        let af_only = if slot.has(flag::AF_EXPLICIT) {
-            slot.has(flag::AF_ONLY)
-        } else {
-            local.is_ipv4()
-        };
+        let af_only =
+            if slot.has(flag::AF_EXPLICIT) { slot.has(flag::AF_ONLY) } else { local.is_ipv4() };
         Want {
             space: slot.space(),
             local: ScopedIp::of(local),
@@ -126,37 +123,25 @@ impl Ids<'_> {
         remote: Option<SocketAddr>,
     ) -> Result<(), BindError> {
         let want = self.want(index, local, remote);
-        let port = self.ports.choose(&want, self.table.slots())?;
+        let (held, port) = self.ports.bind(&want, self.table.slots_mut(), index)?;
         let slot = self.slot_mut(index);
-        let before: IdSlot = *slot;
+        slot.held = held;
         slot.local = want.local.gid;
         slot.local_port = port;
         slot.scope = want.local.scope;
         slot.set(flag::WILDCARD, want.local.gid.is_wildcard());
-        slot.set(flag::BOUND, true);
         slot.set(flag::AF_ONLY, want.af_only);
         if let Some((remote, remote_port)) = want.remote {
             slot.remote = remote.gid;
             slot.remote_port = remote_port;
-            slot.scope = slot.scope.max(remote.scope);
         }
-        match self.ports.commit(&want, port, self.table.slots_mut(), index) {
-            Ok(held) => {
-                self.slot_mut(index).held = held;
-                Ok(())
-            }
-            Err(error) => {
-                *self.slot_mut(index) = before;
-                Err(error.into())
-            }
-        }
+        Ok(())
     }
 
     /// Gives the port back; the key whose last owner left.
     pub(super) fn release_port(&mut self, index: usize) -> Option<PortKey> {
         let slot = self.slot_mut(index);
-        let (held, local) = (core::mem::replace(&mut slot.held, crate::port::Held::NONE), slot.bound_address());
-        slot.set(flag::BOUND, false);
+        let (held, local) = (core::mem::take(&mut slot.held), slot.bound_address());
         self.ports.release(held, local, self.table.slots_mut(), index)
     }
 }

@@ -203,7 +203,7 @@ impl Cm<'_> {
             self.let_go(index);
             return;
         }
-        self.ids.slot_mut(index).error = errno;
+        self.ids.slot_mut(index).set_errno(errno);
         self.ids.unmark(index, pending::CONNECT_RESPONSE);
         self.ids.mark(index, event);
     }

@@ -74,6 +74,15 @@ impl Ids<'_> {
         found
     }
 
+    /// Whether anything listens on a service ID, at whichever address.
+    pub(crate) fn is_listened_on(&self, service: ServiceId) -> bool {
+        let hash = self.listener_hash(service);
+        let found = self.listeners.find(self.table.slots(), hash, |slot| {
+            ServiceId::new(slot.space(), slot.local_port) == service
+        });
+        found.is_some()
+    }
+
     /// Whether a listener can take one more request.
     pub(crate) fn has_room(&self, listener: usize) -> bool {
         match self.slot(listener).stage {
@@ -84,7 +93,7 @@ impl Ids<'_> {
 
     /// A new identifier for a request to `listener`; `None` if there is none left.
     pub(crate) fn admit(&mut self, listener: usize) -> Option<usize> {
-        let (space, user) = (self.slot(listener).space(), self.slot(listener).user);
+        let (space, user) = (self.slot(listener).space(), self.slot(listener).user());
         let index = self.claim(space, user)?;
         Some(index)
     }
@@ -110,8 +119,7 @@ impl Ids<'_> {
         slot.scope = scope;
         slot.local_port = local_port;
         slot.remote_port = header.source_port;
-        let stage =
-            Stage::Connect { listener_index: id.index, listener_generation: id.generation };
+        let stage = Stage::Connect { listener_index: id.index, listener_generation: id.generation };
         self.set_stage(index, stage, "REQ received (a new ID)");
         self.mark(index, pending::CONNECT_REQUEST);
     }

@@ -1,6 +1,6 @@
 //! Machine 1, the identifier: librdmacm's view of a connection (`rdma_cm_id`).
 //!
-//! [`Ids`] owns the identifiers' slots, the listeners' index, the ports and what the application has
+//! `Ids` owns the identifiers' slots, the listeners' index, the ports and what the application has
 //! not been told yet. It never touches a message. The operations of [`Cm`](crate::Cm) live here, one
 //! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`.
 
@@ -16,7 +16,7 @@ mod state;
 pub use options::IdOption;
 pub use state::{State, TRANSITIONS};
 
-pub(crate) use slot::IdSlot;
+pub use slot::IdSlot;
 
 use crate::addr::{PortSpace, ScopedIp};
 use crate::conn::{Conns, Endpoints};
@@ -43,14 +43,14 @@ impl<'s> Ids<'s> {
         listener_heads: &'s mut [Link],
         ports: Ports<'s>,
         key: Key,
-    ) -> Ids<'s> {
-        Ids {
+    ) -> Option<Ids<'s>> {
+        Some(Ids {
             table: Table::new(slots),
-            listeners: Chains::new(listener_heads),
+            listeners: Chains::new(listener_heads)?,
             ready: List::new(),
             ports,
             key,
-        }
+        })
     }
 
     /// A fresh identifier.
@@ -61,7 +61,7 @@ impl<'s> Ids<'s> {
     }
 
     /// The slot of a live handle.
-    fn find(&self, id: Id) -> Option<usize> {
+    pub(crate) fn find(&self, id: Id) -> Option<usize> {
         self.table.get(id.index as usize, id.generation).map(|_| id.index as usize)
     }
 
@@ -138,7 +138,7 @@ impl<'s> Ids<'s> {
             self.ready.push_back(self.table.slots_mut(), index);
         }
         let kind = self.describe(index, event, conns);
-        Some(Event { id: self.handle(index), user: self.slot(index).user, kind })
+        Some(Event { id: self.handle(index), user: self.slot(index).user(), kind })
     }
 
     fn describe(&self, index: usize, event: u16, conns: &Conns<'_>) -> EventKind {
@@ -149,14 +149,14 @@ impl<'s> Ids<'s> {
                 EventKind::ConnectRequest { listener: slot.listener(), peer: peer() }
             }
             pending::ADDR_RESOLVED => EventKind::AddrResolved,
-            pending::ADDR_ERROR => EventKind::AddrError(slot.error),
+            pending::ADDR_ERROR => EventKind::AddrError(slot.errno()),
             pending::ROUTE_RESOLVED => EventKind::RouteResolved,
-            pending::ROUTE_ERROR => EventKind::RouteError(slot.error),
+            pending::ROUTE_ERROR => EventKind::RouteError(slot.errno()),
             pending::CONNECT_RESPONSE => EventKind::ConnectResponse { peer: peer() },
             pending::ESTABLISHED => EventKind::Established,
-            pending::CONNECT_ERROR => EventKind::ConnectError(slot.error),
+            pending::CONNECT_ERROR => EventKind::ConnectError(slot.errno()),
             pending::UNREACHABLE if slot.error == 0 => EventKind::Unreachable(Unreachable::Timeout),
-            pending::UNREACHABLE => EventKind::Unreachable(Unreachable::SendFailed(slot.error)),
+            pending::UNREACHABLE => EventKind::Unreachable(Unreachable::SendFailed(slot.errno())),
             pending::REJECTED => EventKind::Rejected(
                 slot.conn.get().map(|conn| conns.reason(conn)).unwrap_or_default(),
             ),

@@ -24,6 +24,16 @@ pub enum IdOption {
 }
 
 impl Cm<'_> {
+    /// Gives an identifier another cookie, for its further events.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn set_user(&mut self, id: Id, user: u64) -> Result<(), OpError> {
+        let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
+        self.ids.slot_mut(index).set_user(user);
+        Ok(())
+    }
+
     /// Sets an option.
     ///
     /// # Errors

@@ -114,11 +114,8 @@ impl Cm<'_> {
             return Err(ResolveError::NotADestination);
         }
         let slot = self.ids.slot(index);
-        let family = if bound {
-            Some(slot.local.is_v4())
-        } else {
-            source.map(|source| source.is_ipv4())
-        };
+        let family =
+            if bound { Some(slot.local.is_v4()) } else { source.map(|source| source.is_ipv4()) };
         if family.is_some_and(|v4| v4 != destination.is_ipv4()) {
             return Err(ResolveError::FamilyMismatch);
         }
@@ -190,7 +187,7 @@ impl Cm<'_> {
         let Some(gid_index) = self.gids.find_scoped(local) else {
             return self.query_failed(index, errno::EADDRNOTAVAIL);
         };
-        if !self.ids.slot(index).has(flag::BOUND) {
+        if !self.ids.slot(index).held.is_some() {
             let slot = self.ids.slot(index);
             let remote = ScopedIp { gid: slot.remote, scope: slot.scope };
             let remote = remote.with_port(slot.remote_port);
@@ -216,15 +213,14 @@ impl Cm<'_> {
 
     /// A question was answered with an error, or not in time.
     pub(crate) fn query_failed(&mut self, index: usize, errno: i32) {
-        self.ids.slot_mut(index).error = errno;
+        self.ids.slot_mut(index).set_errno(errno);
         self.ids.slot_mut(index).sequence = self.ids.slot(index).sequence.wrapping_add(1);
         if self.ids.state(index) == State::RouteQuery {
             self.ids.set_stage(index, Stage::AddrResolved, "the host did not");
             self.ids.mark(index, pending::ROUTE_ERROR);
             return;
         }
-        let next =
-            if self.ids.slot(index).has(flag::BOUND) { Stage::AddrBound } else { Stage::Idle };
+        let next = if self.ids.slot(index).held.is_some() { Stage::AddrBound } else { Stage::Idle };
         if let Some(conn) = self.ids.conn(index) {
             self.conns.free(conn);
             self.ids.slot_mut(index).conn = crate::slots::Link::NONE;
@@ -288,7 +284,7 @@ impl Ids<'_> {
             return Request::ResolveRoute { path };
         }
         let remote = ScopedIp { gid: slot.remote, scope: slot.scope };
-        let specific = slot.has(flag::BOUND) && !slot.has(flag::WILDCARD);
+        let specific = slot.held.is_some() && !slot.has(flag::WILDCARD);
         Request::ResolveAddr {
             source: specific.then_some(ScopedIp { gid: slot.local, scope: slot.scope }),
             destination: remote.with_port(slot.remote_port),

@@ -13,10 +13,11 @@ pub(super) const READY: u8 = 0;
 /// and may use the same link.
 pub(super) const CHAIN: u8 = 100;
 
+/// Memory for one identifier.
 #[derive(Clone, Copy)]
-pub(crate) struct IdSlot {
-    /// The application's.
-    pub(super) user: u64,
+pub struct IdSlot {
+    /// The application's cookie, in halves: eight-octet alignment would cost four octets.
+    user: [u32; 2],
     generation: u32,
     pub(super) stage: Stage,
     /// IPv6 scope of both addresses, if they are link-local.
@@ -25,11 +26,10 @@ pub(crate) struct IdSlot {
     pub(super) remote: Gid,
     pub(super) local_port: u16,
     pub(super) remote_port: u16,
-    space: u16,
     /// [`pending`] events.
     pub(super) pending: u16,
     /// Errno of the last error event.
-    pub(super) error: i32,
+    pub(super) error: i16,
     /// The port it holds.
     pub(super) held: Held,
     /// Its connection, or the slot that will be it.
@@ -37,6 +37,8 @@ pub(crate) struct IdSlot {
     /// In the free list, the listeners' index or the 4-tuple index.
     link: Link,
     ready: Links,
+    /// Index into [`PortSpace::ALL`].
+    space: u8,
     /// [`flag`]s.
     pub(super) flags: u8,
     pub(super) tos: u8,
@@ -96,8 +98,6 @@ pub(super) mod flag {
     pub(in crate::id) const AF_EXPLICIT: u8 = 1 << 2;
     /// Bound to a wildcard; `local` may have become specific since.
     pub(in crate::id) const WILDCARD: u8 = 1 << 3;
-    /// Bound (at all).
-    pub(in crate::id) const BOUND: u8 = 1 << 4;
 }
 
 /// What an application is still to be told, in the order in which it can happen.
@@ -117,8 +117,9 @@ pub(super) mod pending {
 }
 
 impl IdSlot {
-    pub(crate) const EMPTY: IdSlot = IdSlot {
-        user: 0,
+    /// An unused slot.
+    pub const EMPTY: IdSlot = IdSlot {
+        user: [0; 2],
         generation: 0,
         stage: Stage::Idle,
         scope: 0,
@@ -142,12 +143,30 @@ impl IdSlot {
 
     pub(super) fn clear(&mut self, space: PortSpace, user: u64) {
         let (generation, sequence) = (self.generation, self.sequence);
-        *self = IdSlot { generation, sequence, space: space as u16, user, ..IdSlot::EMPTY };
+        let space = PortSpace::ALL.iter().position(|&s| s == space).unwrap_or_default() as u8;
+        *self = IdSlot { generation, sequence, space, ..IdSlot::EMPTY };
+        self.set_user(user);
+    }
+
+    pub(super) fn user(&self) -> u64 {
+        u64::from(self.user[1]) << 32 | u64::from(self.user[0])
+    }
+
+    pub(super) fn set_user(&mut self, user: u64) {
+        self.user = [user as u32, (user >> 32) as u32];
     }
 
     pub(super) fn space(&self) -> PortSpace {
-        // A live slot was given one; any will do for one that is not.
-        PortSpace::from_value(self.space).unwrap_or(PortSpace::Tcp)
+        PortSpace::ALL[usize::from(self.space) % PortSpace::ALL.len()]
+    }
+
+    pub(super) fn errno(&self) -> i32 {
+        i32::from(self.error)
+    }
+
+    /// Takes note of an errno; Linux's fit.
+    pub(super) fn set_errno(&mut self, errno: i32) {
+        self.error = i16::try_from(errno).unwrap_or(i16::MAX);
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -232,5 +251,9 @@ impl TupleOwner for IdSlot {
             remote: ScopedIp { gid: self.remote, scope: self.scope },
             remote_port: self.remote_port,
         }
+    }
+
+    fn held(&self) -> Held {
+        self.held
     }
 }

@@ -14,7 +14,7 @@ pub trait Chained<const CHAIN: u8> {
     fn set_chain(&mut self, next: Link);
 }
 
-/// The heads of chains through slots: a power of two of them, zero at first.
+/// The heads of chains through slots: at least one, zero at first.
 ///
 /// Which hash belongs to a slot is the caller's to know ([`Key::hash`](super::Key::hash)): the same
 /// one at insertion and removal.
@@ -45,9 +45,9 @@ pub struct Chains<'s, const CHAIN: u8 = 0> {
 }
 
 impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
-    /// Chains with these heads. `None` unless their number is a power of two.
+    /// Chains with these heads. `None` if there are none.
     pub const fn new(heads: &'s mut [Link]) -> Option<Self> {
-        if heads.len().is_power_of_two() { Some(Chains { heads }) } else { None }
+        if !heads.is_empty() { Some(Chains { heads }) } else { None }
     }
 
     /// Puts a slot into the chain of its hash. It must not be in one of this kind.
@@ -112,7 +112,7 @@ impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
     }
 
     fn bucket(&self, hash: u32) -> usize {
-        hash as usize & (self.heads.len() - 1)
+        (u64::from(hash) * self.heads.len() as u64 >> 32) as usize
     }
 }
 
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_a_power_of_two() {
-        for (len, ok) in [(0, false), (1, true), (2, true), (3, false), (64, true), (65, false)] {
+    fn any_number_of_heads_will_do_but_none() {
+        for (len, ok) in [(0, false), (1, true), (3, true), (64, true)] {
             assert_eq!(Chains::<0>::new(&mut vec![Link::NONE; len]).is_some(), ok, "{len}");
         }
     }

@@ -9,8 +9,8 @@ use super::Link;
 /// A slot's place in one list. Zero: in none.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Links {
-    prev: Link,
-    next: Link,
+    pub(crate) prev: Link,
+    pub(crate) next: Link,
 }
 
 impl Links {

@@ -1,7 +1,7 @@
 //! How a table of fields becomes code.
 //!
-//! Owns the bit arithmetic ([`get`], [`set`], [`octets`]), the types a field can have ([`Field`]) and
-//! the macros `layout!` and `message!`. A row reads like a row of the specification:
+//! Owns the macros `layout!` and `message!`, the types a field can have ([`Field`]) and the checks made
+//! while compiling. The bit arithmetic is in `bits.rs`. A row reads like a row of the specification:
 //!
 //! ```text
 //! 43.5/2   transport_service_type, set_transport_service_type: u8 = "0 RC, 1 UC, 2 RD, 3 extended.";
@@ -13,7 +13,8 @@
 
 use core::fmt;
 
-use super::mad::{MAD_LEN, Mad};
+use super::bits::{get, octets_mut, set};
+use super::mad::Mad;
 use crate::addr::{Gid, ServiceId};
 
 /// Defines a newtype over 256 octets with a getter and a setter for each row.
@@ -56,6 +57,25 @@ macro_rules! layout {
         };
 
         $( accessors!($Name, $base, $pos, $width, $get $(, $set, $ty, $doc)?); )*
+
+        #[cfg(test)]
+        #[allow(dead_code)]
+        impl<B> $Name<B> {
+            /// What tests can do with each field that is not reserved.
+            pub(super) const HANDLES: &'static [$crate::wire::tests::Handle] = &[$($(
+                $crate::wire::tests::Handle {
+                    name: stringify!($get),
+                    randomize: |mad, random| {
+                        let value = random_value!(random, $width, $ty);
+                        let _ = $Name(&mut *mad).$set(reference!(value, $ty));
+                        assert_eq!($Name(&*mad).$get(), reference!(value, $ty), stringify!($get));
+                    },
+                    copy: |from, to| {
+                        let _ = $Name(to).$set($Name(from).$get());
+                    },
+                },
+            )?)*];
+        }
 
         impl<B: core::borrow::Borrow<$crate::wire::Mad>> core::fmt::Debug for $Name<B> {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -121,7 +141,7 @@ macro_rules! accessors {
                 &mut self,
                 value: &[u8; $crate::wire::field::width(stringify!($width)) / 8],
             ) -> &mut Self {
-                *$crate::wire::field::octets_mut::<
+                *$crate::wire::bits::octets_mut::<
                     { $crate::wire::field::position($base, stringify!($pos)) / 8 },
                     { $crate::wire::field::width(stringify!($width)) / 8 },
                 >(self.0.borrow_mut()) = *value;
@@ -192,7 +212,7 @@ macro_rules! octet_getters {
             pub fn $get(
                 &self,
             ) -> & $($life)? [u8; $crate::wire::field::width(stringify!($width)) / 8] {
-                $crate::wire::field::octets::<
+                $crate::wire::bits::octets::<
                     { $crate::wire::field::position($base, stringify!($pos)) / 8 },
                     { $crate::wire::field::width(stringify!($width)) / 8 },
                 >(&self.0)
@@ -214,6 +234,37 @@ macro_rules! field_kind {
     };
     ($ty:ident) => {
         <$ty as $crate::wire::field::Field>::KIND
+    };
+}
+
+/// A value that fits a field.
+#[cfg(test)]
+macro_rules! random_value {
+    ($random:ident, $width:tt, octets) => {
+        $random.octets::<{ $crate::wire::field::width(stringify!($width)) / 8 }>()
+    };
+    ($random:ident, $width:tt, private) => {
+        random_value!($random, $width, octets)
+    };
+    ($random:ident, $width:tt, $ty:ident) => {
+        <$ty as $crate::wire::tests::Sample>::sample(
+            $random,
+            $crate::wire::field::width(stringify!($width)),
+        )
+    };
+}
+
+/// How the accessors of a field speak of its value: arrays by reference.
+#[cfg(test)]
+macro_rules! reference {
+    ($value:ident, octets) => {
+        &$value
+    };
+    ($value:ident, private) => {
+        &$value
+    };
+    ($value:ident, $ty:ident) => {
+        $value
     };
 }
 
@@ -324,7 +375,6 @@ impl Field for ServiceId {
     }
 }
 
-/// Two halves of 64 bits, since a window is no wider.
 impl Field for Gid {
     const KIND: Kind = Kind::Gid;
 
@@ -351,75 +401,6 @@ impl Field for Gid {
     }
 }
 
-/// The bits of a field: the smallest big-endian window that holds it, shifted down. All but the load
-/// is known at compile time.
-#[inline(always)]
-pub(super) const fn get<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> u64 {
-    const { assert!(fits_window(POSITION, WIDTH), "no window of 64 bits holds the field") };
-    let (at, octets) = window(POSITION, WIDTH);
-    let word = match octets {
-        1 => mad[at] as u64,
-        2 => u16::from_be_bytes([mad[at], mad[at + 1]]) as u64,
-        4 => u32::from_be_bytes([mad[at], mad[at + 1], mad[at + 2], mad[at + 3]]) as u64,
-        _ => load_u64(mad, at),
-    };
-    (word >> ((at + octets) * 8 - POSITION - WIDTH)) & mask(WIDTH)
-}
-
-/// Replaces the bits of a field and leaves its neighbours alone.
-#[inline(always)]
-pub(super) const fn set<const POSITION: usize, const WIDTH: usize>(mad: &mut Mad, value: u64) {
-    const { assert!(fits_window(POSITION, WIDTH), "no window of 64 bits holds the field") };
-    let (at, octets) = window(POSITION, WIDTH);
-    let shift = (at + octets) * 8 - POSITION - WIDTH;
-    let keep = !(mask(WIDTH) << shift);
-    let bits = (value & mask(WIDTH)) << shift;
-    match octets {
-        1 => mad[at] = mad[at] & keep as u8 | bits as u8,
-        2 => {
-            let old = u16::from_be_bytes([mad[at], mad[at + 1]]);
-            [mad[at], mad[at + 1]] = (old & keep as u16 | bits as u16).to_be_bytes();
-        }
-        4 => {
-            let old = u32::from_be_bytes([mad[at], mad[at + 1], mad[at + 2], mad[at + 3]]);
-            [mad[at], mad[at + 1], mad[at + 2], mad[at + 3]] =
-                (old & keep as u32 | bits as u32).to_be_bytes();
-        }
-        _ => {
-            [
-                mad[at],
-                mad[at + 1],
-                mad[at + 2],
-                mad[at + 3],
-                mad[at + 4],
-                mad[at + 5],
-                mad[at + 6],
-                mad[at + 7],
-            ] = (load_u64(mad, at) & keep | bits).to_be_bytes();
-        }
-    }
-}
-
-/// An array inside the MAD.
-#[inline(always)]
-pub(super) const fn octets<const AT: usize, const N: usize>(mad: &Mad) -> &[u8; N] {
-    const { assert!(AT + N <= MAD_LEN, "the field ends beyond the MAD") };
-    match mad.split_at(AT).1.first_chunk() {
-        Some(octets) => octets,
-        None => const { &[0; N] },
-    }
-}
-
-/// An array inside the MAD, to be written.
-#[inline(always)]
-pub(super) const fn octets_mut<const AT: usize, const N: usize>(mad: &mut Mad) -> &mut [u8; N] {
-    const { assert!(AT + N <= MAD_LEN, "the field ends beyond the MAD") };
-    match mad.split_at_mut(AT).1.first_chunk_mut() {
-        Some(octets) => octets,
-        None => unreachable!(),
-    }
-}
-
 /// Writes `data` and zeros behind it.
 #[inline(always)]
 pub(super) fn set_prefix<const AT: usize, const N: usize>(
@@ -435,51 +416,6 @@ pub(super) fn set_prefix<const AT: usize, const N: usize>(
         }
         None => Err(PrivateDataTooLong { limit: N }),
     }
-}
-
-/// The bits of a field that is known at run time only: slow, for printing. Zero if there is no such
-/// place in a MAD.
-pub(super) fn get_slowly(mad: &Mad, position: usize, width: usize) -> u64 {
-    (position..position + width).fold(0, |bits, at| {
-        let octet = mad.get(at / 8).copied().unwrap_or(0);
-        bits << 1 | u64::from(octet >> (7 - at % 8) & 1)
-    })
-}
-
-/// First octet and length (1, 2, 4 or 8) of the window that holds a field; never beyond the MAD.
-const fn window(position: usize, width: usize) -> (usize, usize) {
-    let first = position / 8;
-    let octets = (position + width).div_ceil(8) - first;
-    let octets = if octets == 3 {
-        4
-    } else if octets > 4 {
-        8
-    } else {
-        octets
-    };
-    (if first + octets > MAD_LEN { MAD_LEN - octets } else { first }, octets)
-}
-
-const fn fits_window(position: usize, width: usize) -> bool {
-    width > 0 && position % 8 + width <= 64 && position + width <= MAD_LEN * 8
-}
-
-const fn mask(width: usize) -> u64 {
-    u64::MAX >> (64 - width)
-}
-
-#[inline(always)]
-const fn load_u64(mad: &Mad, at: usize) -> u64 {
-    u64::from_be_bytes([
-        mad[at],
-        mad[at + 1],
-        mad[at + 2],
-        mad[at + 3],
-        mad[at + 4],
-        mad[at + 5],
-        mad[at + 6],
-        mad[at + 7],
-    ])
 }
 
 /// Fails to compile unless each field begins where the one before it ends and the last one ends at

@@ -8,7 +8,8 @@ use core::borrow::BorrowMut;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::field::{octets, octets_mut, set_prefix};
+use super::bits::{octets, octets_mut, part, part_mut};
+use super::field::set_prefix;
 use super::{Mad, PrivateDataTooLong, Req, SidrReq};
 
 /// Octets of the header.
@@ -44,9 +45,8 @@ impl IpCmHeader {
         };
         header[1] = version << 4;
         [header[2], header[3]] = self.source_port.to_be_bytes();
-        for (to, from) in header.iter_mut().skip(4).zip(source.iter().chain(&destination)) {
-            *to = *from;
-        }
+        *part_mut::<4, 16, LEN>(&mut header) = source;
+        *part_mut::<20, 16, LEN>(&mut header) = destination;
         header
     }
 }
@@ -83,7 +83,7 @@ impl<'a> IpCmView<'a> {
     #[inline(always)]
     pub fn new<const N: usize>(private_data: &'a [u8; N]) -> IpCmView<'a> {
         const { assert!(N >= LEN, "the message has no room for an IP CM header") };
-        IpCmView(private_data.first_chunk().unwrap_or(&[0; LEN]))
+        IpCmView(part::<0, LEN, N>(private_data))
     }
 
     /// Major version in the upper, minor version in the lower four bits; 0 is ours.
@@ -107,13 +107,13 @@ impl<'a> IpCmView<'a> {
     /// Address of the active side; IPv4 if the IP version is 4.
     #[inline(always)]
     pub fn source(&self) -> IpAddr {
-        self.address(self.0.split_at(4).1)
+        self.address(part::<4, 16, LEN>(self.0))
     }
 
     /// Address of the passive side; IPv4 if the IP version is 4.
     #[inline(always)]
     pub fn destination(&self) -> IpAddr {
-        self.address(self.0.split_at(20).1)
+        self.address(part::<20, 16, LEN>(self.0))
     }
 
     /// The header, if its versions are right.
@@ -133,12 +133,11 @@ impl<'a> IpCmView<'a> {
     }
 
     #[inline(always)]
-    fn address(&self, from: &[u8]) -> IpAddr {
-        let octets: [u8; 16] = *from.first_chunk().unwrap_or(&[0; 16]);
+    fn address(&self, octets: &[u8; 16]) -> IpAddr {
         if self.ip_version() == 4 {
             IpAddr::V4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]))
         } else {
-            IpAddr::V6(Ipv6Addr::from(octets))
+            IpAddr::V6(Ipv6Addr::from(*octets))
         }
     }
 }

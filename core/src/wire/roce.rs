@@ -2,11 +2,26 @@
 //!
 //! Read first: Annex A17 (RoCEv2). What is dropped and what is let through is what Linux's Soft-RoCE does
 //! (Linux, facts §6.3), except that a MAD must have 256 octets.
+//!
+//! ```
+//! use nanocm_core::addr::Gid;
+//! use nanocm_core::wire::icrc::{Integrity, Ip, crc32, verify};
+//! use nanocm_core::wire::roce::{PAYLOAD_LEN, QP1_SOURCE_PORT, frame, unframe};
+//!
+//! let [us, peer] = ["10.0.0.1", "10.0.0.2"].map(|ip| Gid::from_ip(ip.parse().unwrap()));
+//! let (ip, mad) = (Ip::new(us, peer), [0; 256]);
+//! let mut udp_payload = [0; PAYLOAD_LEN];
+//! frame(&ip, QP1_SOURCE_PORT, 0, &mad, crc32, &mut udp_payload);
+//!
+//! assert_eq!(unframe(&udp_payload).unwrap().mad, &mad);
+//! assert_eq!(verify(&ip, QP1_SOURCE_PORT, &udp_payload, crc32), Integrity::Ok);
+//! ```
 
 use core::fmt;
 
-use super::Mad;
+use super::bits::{part, part_mut};
 use super::icrc::{Crc, Ip, icrc};
+use super::{MAD_LEN, Mad};
 
 /// The UDP port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;
@@ -23,9 +38,10 @@ const DEFAULT_P_KEY: u16 = 0xffff;
 /// The Q_Key of every port's queue pair 1.
 const GSI_Q_KEY: u32 = 0x8001_0000;
 const GSI_QPN: u32 = 1;
-const BTH_LEN: usize = 12;
+pub(super) const BTH_LEN: usize = 12;
 const DETH_LEN: usize = 8;
-const ICRC_LEN: usize = 4;
+pub(super) const ICRC_LEN: usize = 4;
+const COVERED_LEN: usize = PAYLOAD_LEN - ICRC_LEN;
 
 /// The UDP source port that a flow label stands for (RoCEv2 entropy; Linux, facts §6.1).
 pub const fn source_port(flow_label: u32) -> u16 {
@@ -41,21 +57,16 @@ pub fn frame(
     crc: Crc,
     out: &mut [u8; PAYLOAD_LEN],
 ) {
-    let (covered, tail) = split_icrc_mut(out);
-    let (head, body) = covered.split_at_mut(BTH_LEN + DETH_LEN);
-    let [_, psn @ ..] = psn.to_be_bytes();
-    let [p_key_high, p_key_low] = DEFAULT_P_KEY.to_be_bytes();
+    let [_, s0, s1, s2] = psn.to_be_bytes();
+    let [p0, p1] = DEFAULT_P_KEY.to_be_bytes();
     let [q0, q1, q2, q3] = GSI_Q_KEY.to_be_bytes();
-    // AckReq (0x80) has no meaning on an unreliable datagram; it is what Linux sends.
-    let bth = [OPCODE_SEND, 0, p_key_high, p_key_low, 0, 0, 0, 1, 0x80, psn[0], psn[1], psn[2]];
-    let deth = [q0, q1, q2, q3, 0, 0, 0, 1];
-    for (to, from) in head.iter_mut().zip(bth.into_iter().chain(deth)) {
-        *to = from;
-    }
-    if let Some(body) = body.first_chunk_mut() {
-        *body = *mad;
-    }
-    *tail = icrc(ip, udp_source_port, covered, crc).to_le_bytes();
+    // AckReq (0x80) means nothing on an unreliable datagram; it is what Linux sends.
+    *part_mut::<0, BTH_LEN, PAYLOAD_LEN>(out) =
+        [OPCODE_SEND, 0, p0, p1, 0, 0, 0, 1, 0x80, s0, s1, s2];
+    *part_mut::<BTH_LEN, DETH_LEN, PAYLOAD_LEN>(out) = [q0, q1, q2, q3, 0, 0, 0, 1];
+    *part_mut::<20, MAD_LEN, PAYLOAD_LEN>(out) = *mad;
+    let crc = icrc(ip, udp_source_port, part::<0, COVERED_LEN, PAYLOAD_LEN>(out), crc);
+    *part_mut::<COVERED_LEN, ICRC_LEN, PAYLOAD_LEN>(out) = crc.to_le_bytes();
 }
 
 /// A GSI datagram taken out of its frame.
@@ -162,14 +173,3 @@ impl fmt::Display for FrameFault {
 }
 
 impl core::error::Error for FrameFault {}
-
-#[inline(always)]
-fn split_icrc_mut(
-    out: &mut [u8; PAYLOAD_LEN],
-) -> (&mut [u8; PAYLOAD_LEN - ICRC_LEN], &mut [u8; ICRC_LEN]) {
-    let (covered, tail) = out.split_at_mut(PAYLOAD_LEN - ICRC_LEN);
-    match (covered.first_chunk_mut(), tail.first_chunk_mut()) {
-        (Some(covered), Some(tail)) => (covered, tail),
-        _ => unreachable!(),
-    }
-}

@@ -3,8 +3,6 @@
 //! Each function is a clap value parser. Its error says what is wrong and what is accepted; clap puts the
 //! argument's name before it and ends the program with 2.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "listen and connect take these"))]
-
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 

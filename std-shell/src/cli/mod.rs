@@ -13,10 +13,17 @@
 //! [`execute`].
 
 mod args;
+mod connect;
 mod decode;
+mod demo;
+mod events;
+mod failure;
 mod ladder;
+mod listen;
 mod output;
+mod provider;
 mod record;
+mod signals;
 mod states;
 mod summary;
 
@@ -36,12 +43,18 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Args),
+    Listen(listen::Args),
+    Connect(connect::Args),
     Decode(decode::Args),
     States(states::Args),
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  nanocm demo                         two endpoints meet, with real packets
+  nanocm listen 10.0.0.1:7471         accept whoever connects (Linux's rping, cmtime, ...)
+  nanocm connect 10.0.0.2:7471        connect, disconnect, say what happened
   nanocm decode rping.pcap            one line per CM message
   nanocm decode --ladder rping.pcap   each conversation drawn as a ladder
   nanocm decode --json rping.pcap     one JSON object per CM message
@@ -64,6 +77,9 @@ pub(crate) fn run() -> ExitCode {
 
 fn execute(command: &Command) -> ExitCode {
     match command {
+        Command::Demo(args) => output::exit(args.json, demo::run(args)),
+        Command::Listen(args) => output::exit(args.json, listen::run(args)),
+        Command::Connect(args) => output::exit(args.json, connect::run(args)),
         Command::Decode(args) => output::exit(args.json, decode::run(args)),
         Command::States(args) => output::exit(false, states::run(args)),
     }

@@ -19,6 +19,13 @@ pub(crate) fn print_object(object: &Object) -> io::Result<()> {
     stdout.flush()
 }
 
+/// Prints one line for people, at once.
+pub(crate) fn print_line(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
 /// How a subcommand ends.
 pub(crate) type Outcome = Result<(), Stop>;
 

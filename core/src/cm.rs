@@ -1,0 +1,425 @@
+//! [`Cm`]: the engine. Construction, what goes in (`handle_*`), what comes out (`poll_*`). Dispatch
+//! only: the protocol is in `conn/`, the identifiers and their operations are in `id/`.
+
+use crate::addr::{Path, ServiceId};
+use crate::config::Config;
+use crate::conn::{ConnParts, ConnState, Conns, Known, Reply, Verdict};
+use crate::error::OpError;
+use crate::event::{Event, PeerParam};
+use crate::gids::{Gids, PortEvent};
+use crate::handle::{Id, SendToken};
+use crate::hash::Key;
+use crate::id::{Ids, State};
+use crate::port::{PortConfig, PortParts, Ports};
+use crate::stats::{Counters, Disposition, IgnoreReason, bump};
+use crate::storage::Parts;
+use crate::time::Instant;
+use crate::wire::roce::FrameFault;
+use crate::wire::{Mad, Message, MessageKind, RejectReason, Req};
+use core::fmt;
+use core::net::SocketAddr;
+
+/// A connection manager. The crate's front page has the contract: four kinds of method, and how to
+/// drive them.
+pub struct Cm<'s> {
+    pub(crate) ids: Ids<'s>,
+    pub(crate) conns: Conns<'s>,
+    pub(crate) gids: Gids<'s>,
+    pub(crate) config: Config,
+}
+
+/// A datagram to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Transmit {
+    /// Which way.
+    pub path: Path,
+    /// Its name, for `handle_send_failed`.
+    pub token: SendToken,
+}
+
+/// Why an engine cannot be made of these parts and this configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// Communication IDs have no room for a generation beside this many connections and this prefix.
+    TooManyConnections,
+    /// The prefix has more than eight bits, or its value more bits than that.
+    BadPrefix,
+    /// The port range is empty or begins at 0.
+    BadPortRange,
+    /// A table without a single slot.
+    NoStorage,
+    /// Fewer deadline entries than connections.
+    TooFewDeadlines,
+    /// The port range has more numbers than the map.
+    PortMapTooSmall,
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SetupError::TooManyConnections => {
+                "too many connections for this comm_id_prefix: IDs would leave no generation bits"
+            }
+            SetupError::BadPrefix => "comm_id_prefix: at most 8 bits, and the value must fit them",
+            SetupError::TooFewDeadlines => "there must be a deadline entry for each connection",
+            SetupError::NoStorage => "every table needs at least one slot",
+            SetupError::PortMapTooSmall => "port_range: more numbers than the port map has bits",
+            SetupError::BadPortRange => "port_range: low must be at least 1 and not above high",
+        })
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+/// Construction.
+impl<'s> Cm<'s> {
+    /// An engine in this memory.
+    ///
+    /// # Errors
+    /// [`SetupError`].
+    pub fn new(parts: Parts<'s>, config: Config) -> Result<Cm<'s>, SetupError> {
+        let (value, bits) = config.comm_id_prefix;
+        if bits > 8 || u32::from(value) >> bits != 0 {
+            return Err(SetupError::BadPrefix);
+        }
+        let (low, high) = config.port_range;
+        if low == 0 || low > high {
+            return Err(SetupError::BadPortRange);
+        }
+        if parts.ids.is_empty() || parts.gids.is_empty() || parts.replies.is_empty() {
+            return Err(SetupError::NoStorage);
+        }
+        if parts.deadlines.len() < parts.conns.len() {
+            return Err(SetupError::TooFewDeadlines);
+        }
+        let key = Key::new(config.seed as u32, (config.seed >> 32) as u32);
+        let ports = Ports::new(
+            PortParts {
+                maps: parts.maps,
+                records: parts.ports,
+                record_heads: parts.port_heads,
+                tuple_heads: parts.tuples,
+            },
+            PortConfig {
+                range: config.port_range,
+                loopback_is_wildcard: config.loopback_is_wildcard,
+            },
+            key.derive(10),
+        )
+        .ok_or(SetupError::PortMapTooSmall)?;
+        let conn_parts = ConnParts {
+            slots: parts.conns,
+            deadlines: parts.deadlines,
+            by_peer_id: parts.by_peer_id,
+            by_peer_qpn: parts.by_peer_qpn,
+            by_own_qpn: parts.by_own_qpn,
+            replies: parts.replies,
+        };
+        Ok(Cm {
+            ids: Ids::new(parts.ids, parts.listeners, ports, key.derive(11))
+                .ok_or(SetupError::NoStorage)?,
+            conns: Conns::new(conn_parts, &config, key.derive(12))
+                .ok_or(SetupError::TooManyConnections)?,
+            gids: Gids::new(parts.gids),
+            config,
+        })
+    }
+}
+
+/// What goes in.
+impl Cm<'_> {
+    /// A datagram came from the peer at `path.remote`. Whatever it holds, it cannot do more than move
+    /// the connection it belongs to. The host verifies the ICRC before.
+    pub fn handle_datagram(&mut self, now: Instant, path: &Path, datagram: &[u8]) -> Disposition {
+        self.conns.advance(now);
+        bump(&mut self.conns.counters.received);
+        let message = match Message::parse(datagram) {
+            Ok(message) => message,
+            Err(error) => return self.conns.counters.ignore(error.into()),
+        };
+        let verdict = match message {
+            Message::Req(req) => self.on_req(path, &req),
+            Message::Mra(mra) => self.conns.on_mra(path, &mra),
+            Message::Rej(rej) => self.conns.on_rej(path, &rej),
+            Message::Rep(rep) => self.conns.on_rep(path, &rep),
+            Message::Rtu(rtu) => self.conns.on_rtu(path, &rtu),
+            Message::Dreq(dreq) => self.conns.on_dreq(path, &dreq),
+            Message::Drep(drep) => self.conns.on_drep(path, &drep),
+            Message::SidrReq(_) | Message::SidrRep(_) | Message::Lap(_) | Message::Apr(_) => {
+                self.conns.counters.ignore(IgnoreReason::Unsupported).into()
+            }
+        };
+        if let Some((id, outcome)) = verdict.outcome {
+            self.settle(id, outcome);
+        }
+        verdict.disposition
+    }
+
+    /// A REQ: a repetition, a sign that its peer has started anew, or a request to a listener.
+    fn on_req(&mut self, path: &Path, req: &Req<&Mad>) -> Verdict {
+        match self.conns.classify(path, req) {
+            Known::Duplicate(conn) => self.conns.on_duplicate_req(conn),
+            Known::Stale(conn) => {
+                let outcome = self.conns.tear_down_stale(conn);
+                let disposition = self.refuse(path, req, RejectReason::STALE).disposition;
+                Verdict { disposition, outcome }
+            }
+            Known::Spoofed => {
+                bump(&mut self.conns.counters.stale_spoofed);
+                self.refuse(path, req, RejectReason::STALE)
+            }
+            Known::New => self.admit(path, req),
+        }
+    }
+
+    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order.
+    fn admit(&mut self, path: &Path, req: &Req<&Mad>) -> Verdict {
+        let header = req.ip_cm();
+        let service: ServiceId = req.service_id();
+        if !self.ids.is_listened_on(service) {
+            bump(&mut self.conns.counters.no_listener);
+            return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
+        }
+        if req.transport_service_type() != 0 {
+            bump(&mut self.conns.counters.bad_transport);
+            return self.refuse(path, req, RejectReason::INVALID_TRANSPORT_TYPE);
+        }
+        let local = req.primary_remote_gid();
+        let Some(gid_index) = self.gids.find(local).filter(|_| self.may_answer_to(path, req))
+        else {
+            bump(&mut self.conns.counters.bad_primary_path);
+            let reply = self.rejection(path, req, RejectReason::INVALID_PRIMARY_GID);
+            self.conns.reply(reply.with_gid(self.gids.first().unwrap_or_default()));
+            return Disposition::Accepted.into();
+        };
+        let Some(header) =
+            header.ok().filter(|header| self.gids.find(header.destination.into()).is_some())
+        else {
+            bump(&mut self.conns.counters.bad_ip_cm_header);
+            return self.refuse(path, req, RejectReason::CONSUMER);
+        };
+        let Some(listener) = self.ids.find_listener(service, header.destination.into()) else {
+            bump(&mut self.conns.counters.no_listener);
+            return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
+        };
+        if !self.ids.has_room(listener) {
+            return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
+        }
+        let Some((id, conn)) = self.claim_for(listener) else {
+            bump(&mut self.conns.counters.no_resources);
+            return self.refuse(path, req, RejectReason::NO_RESOURCES);
+        };
+        self.conns.admit(conn, path, req, req.consumer_data(), gid_index);
+        self.ids.request(id, listener, conn, &header, scope_of(path));
+        Disposition::Accepted.into()
+    }
+
+    /// An identifier and a connection for a request; neither, if one is wanting.
+    fn claim_for(&mut self, listener: usize) -> Option<(usize, usize)> {
+        let id = self.ids.admit(listener)?;
+        match self.conns.claim(id) {
+            Some(conn) => Some((id, conn)),
+            None => {
+                self.let_go(id);
+                None
+            }
+        }
+    }
+
+    /// A third party must not be made the target of our answers: on RoCE the path in the REQ leads
+    /// back to where the packet came from.
+    fn may_answer_to(&self, path: &Path, req: &Req<&Mad>) -> bool {
+        match path {
+            Path::Roce(arrived) => self.config.lenient || arrived.remote == req.primary_local_gid(),
+            Path::Ib(_) => true,
+        }
+    }
+
+    fn refuse(&mut self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Verdict {
+        let reply = self.rejection(path, req, reason);
+        self.conns.reply(reply);
+        Disposition::Accepted.into()
+    }
+
+    fn rejection(&self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Reply {
+        Reply::reject(path, req.transaction_id(), reason)
+            .of(MessageKind::REQ)
+            .between(0, req.local_comm_id())
+    }
+
+    /// A frame that the host could not unwrap, for the same ledger.
+    pub fn handle_frame_fault(&mut self, fault: FrameFault) -> Disposition {
+        bump(&mut self.conns.counters.received);
+        self.conns.counters.ignore(fault.into())
+    }
+
+    /// A frame whose ICRC does not match, for the same ledger.
+    pub fn handle_bad_icrc(&mut self) -> Disposition {
+        bump(&mut self.conns.counters.received);
+        self.conns.counters.ignore(IgnoreReason::Icrc)
+    }
+
+    /// Time has passed: handles at most `budget` expired deadlines. Returns whether more are due, in
+    /// which case call again when convenient. After a clock jump hand in what the wire holds first.
+    #[must_use]
+    pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> bool {
+        self.conns.advance(now);
+        for _ in 0..budget {
+            match self.conns.next_expired() {
+                None => return false,
+                Some(None) => {}
+                Some(Some((id, outcome))) => self.settle(id, outcome),
+            }
+        }
+        self.poll_at().is_some_and(|at| at <= self.conns.now())
+    }
+
+    /// The transport could not send a datagram (errno): its own answer, or an ICMP error later on.
+    pub fn handle_send_failed(&mut self, now: Instant, token: SendToken, errno: i32) {
+        self.conns.advance(now);
+        let (comm_id, message) = token.parts();
+        if let Some((id, outcome)) = self.conns.on_send_failed(comm_id, message, errno) {
+            self.settle(id, outcome);
+        }
+    }
+
+    /// A local port changed. False if the GID table has no room for a new address.
+    pub fn handle_port_event(&mut self, now: Instant, event: PortEvent) -> bool {
+        self.conns.advance(now);
+        self.gids.apply(event)
+    }
+}
+
+/// What comes out. Poll each until it yields nothing.
+impl Cm<'_> {
+    /// Encodes the next datagram into `mad`, and says where it goes. It counts as sent. Poll again
+    /// after every `handle_*` and operation.
+    #[must_use]
+    pub fn poll_transmit(&mut self, now: Instant, mad: &mut Mad) -> Option<Transmit> {
+        self.conns.advance(now);
+        let (ids, gids) = (&self.ids, &self.gids);
+        let (path, token) =
+            self.conns.emit_next(mad, |id| ids.endpoints(id), |index| gids.guid(index))?;
+        Some(Transmit { path, token })
+    }
+
+    /// What the application is to be told next. Poll again after every `handle_*` and operation.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        // Requests whose listener was destroyed before anybody saw them end here.
+        while let Some(id) = self.ids.next_ready().filter(|&id| self.ids.is_orphan(id)) {
+            self.let_go(id);
+        }
+        self.ids.next_event(&self.conns)
+    }
+
+    /// When to call [`handle_timeout`](Cm::handle_timeout) if nothing happens before; `None`: not at
+    /// all. Exact once every `poll_*` has yielded nothing; being late delays what is due.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        self.conns.poll_at()
+    }
+}
+
+/// Getters.
+impl Cm<'_> {
+    /// An identifier's state.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`], as for all getters.
+    pub fn state(&self, id: Id) -> Result<State, OpError> {
+        Ok(self.ids.state(self.live(id)?))
+    }
+
+    /// Where its connection stands.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn conn_state(&self, id: Id) -> Result<ConnState, OpError> {
+        let conn = self.ids.conn(self.live(id)?);
+        Ok(conn.map_or(ConnState::Idle, |conn| self.conns.state(conn)))
+    }
+
+    /// Its own address and port, as far as known (else the wildcard and 0).
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn local_addr(&self, id: Id) -> Result<SocketAddr, OpError> {
+        let ends = self.ids.endpoints(self.live(id)?);
+        Ok(ends.local.with_port(ends.local_port))
+    }
+
+    /// The peer's address and port, as far as known (else the wildcard and 0).
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn peer_addr(&self, id: Id) -> Result<SocketAddr, OpError> {
+        let ends = self.ids.endpoints(self.live(id)?);
+        Ok(ends.remote.with_port(ends.remote_port))
+    }
+
+    /// The peer's private data: that of a CONNECT_REQUEST until it is answered, of a CONNECT_RESPONSE
+    /// until `establish`, of a REJECTED until `reset`. The whole field as received. Else nothing.
+    pub fn private_data(&self, id: Id) -> &[u8] {
+        match self.live(id).ok().and_then(|index| self.ids.conn(index)) {
+            Some(conn) => self.conns.private_data(conn),
+            None => &[],
+        }
+    }
+
+    /// The additional information of a REJECTED, until `reset`.
+    pub fn additional_info(&self, id: Id) -> &[u8] {
+        match self.live(id).ok().and_then(|index| self.ids.conn(index)) {
+            Some(conn) => self.conns.additional_info(conn),
+            None => &[],
+        }
+    }
+
+    /// What the peer offers, once a REQ or REP has come.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn peer_param(&self, id: Id) -> Result<PeerParam, OpError> {
+        let conn = self.ids.conn(self.live(id)?);
+        Ok(conn.map(|conn| self.conns.peer_param(conn)).unwrap_or_default())
+    }
+
+    /// The path of its connection, once resolved or requested.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn path(&self, id: Id) -> Result<Option<Path>, OpError> {
+        let conn = self.ids.conn(self.live(id)?);
+        Ok(conn.map(|conn| self.conns.path(conn)))
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.conns.counters
+    }
+
+    /// How many identifiers and how many connection slots are in use. Connections of destroyed
+    /// identifiers that are still saying goodbye count.
+    pub fn in_use(&self) -> (usize, usize) {
+        (self.ids.len(), self.conns.len())
+    }
+
+    /// Whether nothing is left of anything: no identifier, connection, port, deadline, event or
+    /// answer. Walks the tables: for tests.
+    pub fn is_clean(&self) -> bool {
+        self.ids.is_clean() && self.conns.is_clean()
+    }
+
+    fn live(&self, id: Id) -> Result<usize, OpError> {
+        self.ids.find(id).ok_or(OpError::NoSuchId)
+    }
+}
+
+fn scope_of(path: &Path) -> u32 {
+    match path {
+        Path::Roce(path) => path.scope,
+        Path::Ib(_) => 0,
+    }
+}
