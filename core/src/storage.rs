@@ -151,6 +151,26 @@ pub struct Parts<'s> {
     pub maps: &'s mut [usize],
 }
 
+impl Parts<'_> {
+    /// Whether something has no memory at all.
+    pub(crate) fn has_gap(&self) -> bool {
+        let lens = [
+            self.ids.len(),
+            self.listeners.len(),
+            self.tuples.len(),
+            self.conns.len(),
+            self.by_peer_id.len(),
+            self.by_peer_qpn.len(),
+            self.by_own_qpn.len(),
+            self.replies.len(),
+            self.gids.len(),
+            self.ports.len(),
+            self.port_heads.len() / 2,
+        ];
+        lens.contains(&0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
