@@ -51,8 +51,12 @@ impl Conns<'_> {
     /// A REQ that repeats a known one: what we answered, we answer again.
     pub(crate) fn on_duplicate_req(&mut self, index: usize) -> Verdict {
         match self.slot(index).stage {
-            // Linux waits for its timer here; the peer has just told us that it waits.
-            Stage::RepSent(_) => self.owe(index, owed::REP, true),
+            // Linux waits for its timer here; the peer has just told us that it waits. The timer
+            // begins anew, lest it say the same again at once.
+            Stage::RepSent(wait) => {
+                self.wake_for(index, &wait);
+                self.owe(index, owed::REP, true);
+            }
             Stage::RejSent => self.owe(index, owed::REJ, true),
             _ => {}
         }

@@ -37,7 +37,7 @@ impl Conns<'_> {
     }
 
     /// Sets the deadline of the next repetition, or of the end.
-    fn wake_for(&mut self, index: usize, wait: &Wait) {
+    pub(super) fn wake_for(&mut self, index: usize, wait: &Wait) {
         let first = self.config.timers.first_retry.max(Duration::from_millis(1));
         let interval = first.saturating_mul(1 << wait.repeated.min(20));
         let next = Tick::after(self.now, interval);

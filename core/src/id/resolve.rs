@@ -84,7 +84,7 @@ impl Cm<'_> {
         let local = route.path.local_ip();
         let not_local = ResolveError::Bind { error: BindError::AddrNotLocal };
         let gid_index = self.gids.find(local).ok_or(not_local)?;
-        if !self.ids.may_leave_by(index, &route.path) {
+        if !self.ids.may_leave_by(index, &route.path, destination.ip().into()) {
             return Err(ResolveError::OtherSource);
         }
         if self.ids.state(index) == State::AddrResolved {
@@ -220,7 +220,9 @@ impl Cm<'_> {
     /// The GID table's entry for the source the host chose, or what is wrong with it (errno).
     fn source_of(&self, index: usize, path: &Path) -> Result<u16, i32> {
         let gid_index = self.gids.find(path.local_ip()).ok_or(errno::ENODEV)?;
-        if self.ids.may_leave_by(index, path) { Ok(gid_index) } else { Err(errno::EADDRNOTAVAIL) }
+        let remote = self.ids.slot(index).remote;
+        let may = self.ids.may_leave_by(index, path, remote);
+        may.then_some(gid_index).ok_or(errno::EADDRNOTAVAIL)
     }
 
     /// A question was answered with an error, or not in time: the identifier is as it was before.
@@ -314,11 +316,13 @@ impl Ids<'_> {
         self.set_stage(index, stage, why);
     }
 
-    /// Whether a path leaves from what the identifier is bound to. On InfiniBand an IP address and a
-    /// GID are two things.
-    fn may_leave_by(&self, index: usize, path: &Path) -> bool {
+    /// Whether a path to this destination leaves from what the identifier is bound to. On InfiniBand
+    /// an IP address and a GID are two things.
+    fn may_leave_by(&self, index: usize, path: &Path, remote: Gid) -> bool {
         let slot = self.slot(index);
-        matches!(path, Path::Ib(_)) || slot.local.is_wildcard() || slot.local_ip() == path.local_ip()
+        let suits = slot.local.is_wildcard() || slot.local_ip() == path.local_ip();
+        let same_family = path.local_gid().is_v4() == remote.is_v4();
+        matches!(path, Path::Ib(_)) || suits && same_family
     }
 
     /// The source is known now, even if the identifier is bound to the wildcard.

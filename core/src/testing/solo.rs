@@ -210,6 +210,7 @@ impl<'s> Solo<'s> {
             while self.cm.handle_timeout(self.now, 1) {}
         }
         self.now = end;
+        while self.cm.handle_timeout(self.now, 1) {}
     }
 
     /// A listener.
