@@ -102,10 +102,7 @@ fn a_req_says_what_the_application_and_the_route_say() {
         assert_eq!(req.service_id(), ServiceId::new(PortSpace::Tcp, 7471));
         assert_eq!(req.primary_local_gid(), a.into());
         assert_eq!(req.primary_remote_gid(), b.into());
-        assert_eq!(
-            req.ip_cm(),
-            Ok(IpCmHeader { source_port: port, source: a, destination: b })
-        );
+        assert_eq!(req.ip_cm(), Ok(IpCmHeader { source_port: port, source: a, destination: b }));
         assert_eq!(req.primary_flow_label(), (u32::from(port) * 31 + 7471) & 0xf_ffff);
         assert_eq!(req.local_ca_guid(), 0x0200_0000_0000_0001);
         assert_eq!((req.remote_cm_response_timeout(), req.local_cm_response_timeout()), (20, 18));
@@ -260,7 +257,8 @@ fn type_of_service_and_ack_timeout_count_for_the_route() {
 }
 
 /// What a message carries at most, and how to send it: (name, limit, side, call).
-type Limit = (&'static str, usize, Side, fn(&mut Pair<'_>, [Id; 2], &[u8]) -> Result<(), ConnectError>);
+type Limit =
+    (&'static str, usize, Side, fn(&mut Pair<'_>, [Id; 2], &[u8]) -> Result<(), ConnectError>);
 
 const LIMITS: [Limit; 6] = [
     ("REQ", 56, A, |pair, [active, _], data| {

@@ -3,9 +3,7 @@
 
 use nanocm_core::testing::{Capacity, Pair, Side::*, World};
 use nanocm_core::wire::{Attribute, Dreq, MessageKind, Rej, RejectReason, Rtu};
-use nanocm_core::{
-    ConnParam, ConnState, DisconnectCause, EventKind, Instant, Unreachable,
-};
+use nanocm_core::{ConnParam, ConnState, DisconnectCause, EventKind, Instant, Unreachable};
 use std::time::Duration;
 
 const FOR_EVER: u32 = u32::MAX;
@@ -61,7 +59,10 @@ fn a_dead_peer_is_unreachable_at_the_deadline_and_told_once() {
         assert_eq!(pair.node(A).sent_names(), names);
         let last = *pair.node(A).sent.last().unwrap();
         let rej = Rej(&last);
-        assert_eq!((rej.reason(), rej.message_rejected()), (RejectReason::TIMEOUT, MessageKind::OTHER));
+        assert_eq!(
+            (rej.reason(), rej.message_rejected()),
+            (RejectReason::TIMEOUT, MessageKind::OTHER)
+        );
         assert_eq!((rej.remote_comm_id(), rej.reject_info_length()), (0, 8));
         assert_eq!(rej.additional_info(), 0x0200_0000_0000_0001u64.to_be_bytes());
         pair.run_for(Duration::from_secs(100));
@@ -98,11 +99,9 @@ fn the_user_bounds_an_attempt_by_time_and_by_retries() {
 
 #[test]
 fn a_rep_is_sent_again_until_its_rtu_comes_or_the_time_is_up() {
-    for (timeout, retries, end, reps) in [
-        (None, None, 30, 5),
-        (Some(Duration::from_secs(5)), None, 5, 3),
-        (None, Some(1), 3, 2),
-    ] {
+    for (timeout, retries, end, reps) in
+        [(None, None, 30, 5), (Some(Duration::from_secs(5)), None, 5, 3), (None, Some(1), 3, 2)]
+    {
         World::new().solo(|mut solo| {
             let listener = solo.listen(7471, 0);
             let it = solo.bring(ConnState::ReqRcvd, false);
