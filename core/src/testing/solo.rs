@@ -163,6 +163,11 @@ impl<'s> Solo<'s> {
         }
     }
 
+    /// Whoever is where peers are.
+    pub fn peer_at_home(&self) -> Peer {
+        Peer { ip: self.peer_ip, comm_id: 1, guid: 1, qpn: 1, tid: 1 }
+    }
+
     /// A queue pair number nobody had before.
     pub fn qpn(&mut self) -> u32 {
         self.qpns += 1;
