@@ -191,7 +191,7 @@ impl Cm<'_> {
         else {
             bump(&mut self.conns.counters.bad_primary_path);
             let reply = self.rejection(path, req, RejectReason::INVALID_PRIMARY_GID);
-            self.conns.reply(reply.with_gid(self.gids.first().unwrap_or_default()));
+            self.conns.reply(reply.with_gid(self.gids.hint(path.local_ip())));
             return Disposition::Accepted.into();
         };
         let Some(header) = self.ip_cm_header(path, req) else {

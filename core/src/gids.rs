@@ -82,9 +82,10 @@ impl<'s> Gids<'s> {
         self.position(|entry| entry.address == address)
     }
 
-    /// Any GID we could have been reached at, as a hint in a REJ 12.
-    pub(crate) fn first(&self) -> Option<Gid> {
-        self.position(|_| true).map(|index| self.entries[usize::from(index)].address.gid)
+    /// A GID at which we can be reached, for a REJ 12: where the packet came, else any.
+    pub(crate) fn hint(&self, arrived: ScopedIp) -> Gid {
+        let index = self.find(arrived).or_else(|| self.position(|_| true));
+        index.map_or(Gid::ZERO, |index| self.entries[usize::from(index)].address.gid)
     }
 
     /// The CA GUID of an entry.

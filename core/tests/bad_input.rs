@@ -1,9 +1,10 @@
 //! Whatever comes from the wire: no panic, no state change but what a valid message may cause, and a
 //! reason counted.
 
+use nanocm_core::addr::{RocePath, ScopedIp};
 use nanocm_core::testing::{Brought, Capacity, Peer, Solo, World};
 use nanocm_core::wire::{Attribute, Header, Mad, MessageKind, Rej, RejectReason, Req, roce};
-use nanocm_core::{ConnState, ConnState::*, Disposition, IgnoreReason, Path, addr::RocePath};
+use nanocm_core::{ConnState, ConnState::*, Disposition, IgnoreReason, Path, PortEvent};
 use std::net::IpAddr;
 
 /// A small generator of the test's own.
@@ -404,6 +405,27 @@ fn a_req_that_cannot_be_served_is_rejected_with_its_reason() {
 }
 
 #[test]
+fn a_rejected_gid_comes_with_one_that_would_do() {
+    // The one that the packet came to, where it is ours, else any.
+    for (to, hint) in [("10.0.0.5", "10.0.0.5"), ("10.0.0.9", "10.0.0.2")] {
+        world().solo(|mut solo| {
+            let address = ScopedIp::of("10.0.0.5:0".parse().unwrap());
+            let event = PortEvent::GidAdded { address, ca_guid: 5 };
+            assert!(solo.cm.handle_port_event(solo.now, event));
+            let listener = solo.listen(7471, 0);
+            let (peer, to) = (solo.peer(), to.parse::<IpAddr>().unwrap());
+            let req = peer.req("10.0.0.77".parse().unwrap(), 7471);
+            let path = Path::Roce(RocePath::new(to.into(), peer.ip.into()));
+            let _ = solo.cm.handle_datagram(solo.now, &path, &req);
+            let said = solo.says(&["REJ"]);
+            let hint = nanocm_core::Gid::from_ip(hint.parse().unwrap());
+            assert_eq!(Rej(&said[0]).additional_info(), hint.0);
+            solo.assert_clean(&[listener]);
+        });
+    }
+}
+
+#[test]
 fn answers_to_strangers_go_back_where_the_packet_came_from() {
     world().solo(|mut solo| {
         let peer = solo.peer();
@@ -423,7 +445,8 @@ fn answers_to_strangers_go_back_where_the_packet_came_from() {
 #[test]
 fn oddities_that_linux_takes_are_taken() {
     // wire-formats B: accepted by Linux.
-    let oddities: [(&str, fn(&mut Req<&mut Mad>)); 10] = [
+    type Oddity = (&'static str, fn(&mut Req<&mut Mad>));
+    let oddities: [Oddity; 10] = [
         ("queue pair 0", |req| {
             req.set_local_qpn(0);
         }),

@@ -1,11 +1,11 @@
 //! A connection's life where nothing goes wrong: what travels, what is told, what each side knows.
 
 use nanocm_core::error::ConnectError;
-use nanocm_core::testing::{Pair, Side, Side::*, World, name};
+use nanocm_core::testing::{Pair, Side, Side::*, Solo, World, name};
 use nanocm_core::wire::{IpCmHeader, RejectReason, Rep, Req};
 use nanocm_core::{
-    ConnParam, ConnState, DisconnectCause, EventKind, Id, IdOption, PeerParam, PortSpace, QpState,
-    ServiceId, State,
+    ConnParam, ConnState, DisconnectCause, Disposition, EventKind, Id, IdOption, PeerParam,
+    PortSpace, QpState, ServiceId, State,
 };
 use std::net::IpAddr;
 use std::time::Duration;
@@ -463,6 +463,37 @@ fn many_connections_of_one_pair_do_not_mix() {
             pair.destroy(B, passive);
         }
         pair.assert_clean(&[], &[listener]);
+    });
+}
+
+#[test]
+fn an_engine_connects_to_itself() {
+    World::new().solo(|mut solo| {
+        let listener = solo.listen(7471, 0);
+        solo.peer_ip = solo.ip;
+        let own = solo.peer_at_home();
+        let active = solo.route_to(&own);
+        solo.connect(active);
+        let deliver = |solo: &mut Solo<'_>, names| {
+            for mad in solo.says(names) {
+                assert!(!matches!(solo.hears(&own, &mad), Disposition::Ignored(_)));
+            }
+        };
+        deliver(&mut solo, &["REQ"]);
+        let passive = solo.tells(&["CONNECT_REQUEST"])[0].id;
+        solo.accept(passive);
+        deliver(&mut solo, &["REP"]);
+        solo.tells(&["CONNECT_RESPONSE"]);
+        solo.cm.establish(solo.now, active, &[]).unwrap();
+        deliver(&mut solo, &["RTU"]);
+        solo.tells(&["ESTABLISHED", "ESTABLISHED"]);
+        solo.cm.disconnect(solo.now, passive, &[]).unwrap();
+        deliver(&mut solo, &["DREQ"]);
+        solo.tells(&["DISCONNECTED"]);
+        solo.cm.disconnect(solo.now, active, &[]).unwrap();
+        deliver(&mut solo, &["DREP"]);
+        solo.tells(&["DISCONNECTED"]);
+        solo.assert_clean(&[listener, active, passive]);
     });
 }
 

@@ -484,7 +484,8 @@ fn an_engine_is_not_made_of_parts_that_do_not_fit() {
     }
     let small_map = Capacity { map: 100, ..good };
     assert_eq!(outcome(small_map, |_| {}), Some(SetupError::PortMapTooSmall));
-    let cases: [(fn(&mut Config), SetupError); 5] = [
+    type Case = (fn(&mut Config), SetupError);
+    let cases: [Case; 5] = [
         (|config| config.comm_id_prefix = (0, 9), SetupError::BadPrefix),
         (|config| config.comm_id_prefix = (4, 2), SetupError::BadPrefix),
         (|config| config.port_range = (0, 10), SetupError::BadPortRange),

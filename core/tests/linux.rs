@@ -290,8 +290,8 @@ fn a_server_that_leaves_says_so_to_both_clients() {
     client(&capture, |mut solo| {
         let ids = [connect_like(&mut solo, &capture, 0), connect_like(&mut solo, &capture, 1)];
         let said = solo.says(&["REQ", "REQ"]);
-        for n in 0..2 {
-            assert_same(&said[n], &capture.nth("REQ", n).mad, &OUR_REQ);
+        for (n, req) in said.iter().enumerate() {
+            assert_same(req, &capture.nth("REQ", n).mad, &OUR_REQ);
         }
         let (first, second) = (comm_id(&said[at]), comm_id(&said[1 - at]));
         hear(&mut solo, &capture, &capture.get("REP").to(first));

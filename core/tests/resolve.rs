@@ -545,7 +545,8 @@ fn a_scope_of_our_own_appears_in_no_global_address() {
 fn options_are_legal_where_they_can_still_count() {
     World::new().solo(|mut solo| {
         use IdOption::*;
-        let states: [(State, fn(&mut Solo<'_>) -> Id); 4] = [
+        type Bring = (State, fn(&mut Solo<'_>) -> Id);
+        let states: [Bring; 4] = [
             (State::Idle, idle),
             (State::AddrBound, |solo| {
                 let id = idle(solo);
