@@ -10,7 +10,7 @@ use super::{Conns, Outcome, Reply, Verdict, check_private_data};
 use crate::addr::Path;
 use crate::event::DisconnectCause;
 use crate::slots::Link;
-use crate::stats::{Disposition, IgnoreReason};
+use crate::stats::IgnoreReason;
 use crate::time::code_to_duration;
 use crate::wire::{Drep, Dreq, Mad, RejectReason};
 
@@ -204,11 +204,5 @@ impl Conns<'_> {
         let slot = self.slot_mut(index);
         slot.forget_peer();
         slot.renew();
-    }
-}
-
-impl From<Verdict> for Disposition {
-    fn from(verdict: Verdict) -> Disposition {
-        verdict.disposition
     }
 }

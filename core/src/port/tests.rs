@@ -433,6 +433,9 @@ fn a_reserved_bind_is_checked_again() {
     let refused = world.ports.bind_reserved(&any, key, &mut world.ids, 1);
     assert_eq!(refused, Err(PortError::InUse));
     assert_eq!(world.state(), before);
+    let none = PortKey { port: 0, ..key };
+    let refused = world.ports.bind_reserved(&any, none, &mut world.ids, 1);
+    assert_eq!(refused, Err(PortError::InUse));
     // A number of the host's choice may lie outside the range.
     let key = PortKey { port: 50_000, ..key };
     let held = world.ports.bind_reserved(&any, key, &mut world.ids, 1).unwrap();

@@ -1,6 +1,7 @@
 //! Everything tests, fuzzers and benches share: memory of run-time size, a simulated link, a pair of
 //! engines under one clock. With std; behind the feature `testing`.
 
+pub mod fuzz;
 mod link;
 mod pair;
 mod solo;
