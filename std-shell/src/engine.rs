@@ -370,9 +370,12 @@ impl<T: MadTransport> Backend for Engine<T> {
 
     fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> Turn {
         let mut faults = Faults::default();
-        faults.or(self.follow_ports());
         // What the wire holds first, then the clock: after a pause answers may be waiting there.
         let received = faults.or(self.receive());
+        if received == 0 {
+            // Addresses come and go rarely: they need not be asked for under load.
+            faults.or(self.follow_ports());
+        }
         let late = self.with(|cm, now| cm.handle_timeout(now, BATCH));
         self.answer_requests();
         self.with(|cm, _| {

@@ -30,6 +30,18 @@ pub struct Found {
 }
 
 impl Found {
+    /// A message with what is known of its packet; or why the MAD is no CM message.
+    pub fn new(
+        frame: u64,
+        time: Option<Timestamp>,
+        [source, destination]: [IpAddr; 2],
+        integrity: Integrity,
+        mad: Mad,
+    ) -> Result<Found, MadError> {
+        Message::parse(&mad)?;
+        Ok(Found { frame, time, source, destination, integrity, mad })
+    }
+
     /// The message.
     pub fn message(&self) -> Message<'_> {
         match Message::parse(&self.mad) {
@@ -112,17 +124,12 @@ fn look(packet: &Packet<'_>) -> Result<Found, Other> {
         NoDatagram::Fragment => Other::Fragment,
     })?;
     let mad = mad(&datagram, packet.number)?;
-    Message::parse(&mad).map_err(|error| match error {
-        MadError::Class(_) => Other::Class,
-        error => Other::Mad(packet.number, error),
-    })?;
-    Ok(Found {
-        frame: packet.number,
-        time: packet.time,
-        source: datagram.source,
-        destination: datagram.destination,
-        integrity: integrity(&datagram),
-        mad,
+    let addresses = [datagram.source, datagram.destination];
+    Found::new(packet.number, packet.time, addresses, integrity(&datagram), mad).map_err(|error| {
+        match error {
+            MadError::Class(_) => Other::Class,
+            error => Other::Mad(packet.number, error),
+        }
     })
 }
 

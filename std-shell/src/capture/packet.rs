@@ -135,8 +135,8 @@ type Addresses = (IpAddr, IpAddr, Option<Ip>);
 fn ipv4(packet: &LaxIpv4Slice<'_>, udp: &UdpSlice<'_>) -> Addresses {
     let header = packet.header();
     let (source, destination) = (header.source_addr(), header.destination_addr());
-    let plain = header.ihl() == 5
-        && usize::from(header.total_len()) == Ipv4Header::MIN_LEN + usize::from(udp.length());
+    // With options the packet is longer than that.
+    let plain = usize::from(header.total_len()) == Ipv4Header::MIN_LEN + usize::from(udp.length());
     let ip = Ip::V4 {
         source,
         destination,
@@ -152,7 +152,7 @@ fn ipv4(packet: &LaxIpv4Slice<'_>, udp: &UdpSlice<'_>) -> Addresses {
 fn ipv6(packet: &LaxIpv6Slice<'_>, udp: &UdpSlice<'_>) -> Addresses {
     let header = packet.header();
     let (source, destination) = (header.source_addr(), header.destination_addr());
-    // With extension headers the IP payload is longer than the datagram.
+    // With extension headers the packet is longer than that.
     let plain = header.payload_length() == udp.length();
     (source.into(), destination.into(), plain.then_some(Ip::V6 { source, destination }))
 }

@@ -32,6 +32,11 @@ impl Timestamp {
         Some(Timestamp { units: ticks + i128::from(offset) * power(digits), digits })
     }
 
+    /// So many nanoseconds since 1970.
+    pub fn from_nanoseconds(nanoseconds: u64) -> Timestamp {
+        Timestamp { units: nanoseconds.into(), digits: NANO_DIGITS }
+    }
+
     /// Nanoseconds from `earlier` to this; negative if that is in truth the later one.
     pub fn nanoseconds_since(&self, earlier: &Timestamp) -> i64 {
         let difference = self.nanoseconds() - earlier.nanoseconds();

@@ -62,8 +62,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let peer = provider::ip(args.address)?;
     check_length(&args.private_data.0, "REQ", Req::<&Mad>::CONSUMER_DATA)?;
     let mut signals = Signals::take()?;
-    let room = (args.count as usize).min(args.parallel as usize + LINGERING);
-    let cm = args.provider.cm(|_| {}, room)?;
+    let lingering = if args.verbose { LINGERING } else { 0 };
+    let room = (args.count as usize).min(args.parallel as usize + lingering);
+    let cm = args.provider.cm(room)?;
     let source = match args.from {
         Some(from) => use_source(&cm, provider::ip(from)?)?,
         None => choose_source(&cm, peer)?,

@@ -47,10 +47,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     } else {
         print_lines(&mut messages)
     }?;
+    if let Some(error) = error {
+        return Err(failed(error));
+    }
     for sentence in report(messages.tally(), args.json) {
         output::note(&sentence);
     }
-    error.map_or(Ok(()), |error| Err(failed(error)))
+    Ok(())
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read + Send>, Stop> {
@@ -67,8 +70,15 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, Stop> {
 }
 
 fn failure(path: &Path, error: CaptureError) -> Failure {
+    let name = match path.to_str() {
+        Some("-") => "standard input".into(),
+        _ => path.display().to_string(),
+    };
     let (errno, cause) = match &error {
-        CaptureError::Read(error) => (output::errno_of(error), "unreadable"),
+        CaptureError::Read(error) => {
+            let message = format!("{name} can't be read: {}", output::words(error));
+            return Failure::new(output::errno_of(error), "unreadable", message);
+        }
         CaptureError::Empty | CaptureError::NotACapture => (errno::EINVAL, "not-a-capture"),
         CaptureError::Link(_) => (errno::EINVAL, "link-type"),
         CaptureError::HeaderCutShort | CaptureError::CutShort { .. } => {
@@ -76,8 +86,6 @@ fn failure(path: &Path, error: CaptureError) -> Failure {
         }
         _ => (errno::EINVAL, "damaged"),
     };
-    let name =
-        if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
     Failure::new(errno, cause, format!("{name} {error}"))
 }
 
@@ -147,7 +155,7 @@ fn report(tally: &Tally, brief: bool) -> Vec<String> {
             "has a link type that can't be decoded",
             "have a link type that can't be decoded",
         ),
-        example("faulty datagram to queue pair 1", &tally.faulty),
+        example("faulty CM datagram", &tally.faulty),
         example("unknown CM message", &tally.unknown_mads),
     ];
     headline.into_iter().chain(left_out.into_iter().flatten()).collect()
@@ -186,4 +194,70 @@ fn example<E: Display>(what: &str, left_out: &LeftOut<E>) -> Option<String> {
     let (packet, reason) = left_out.first.as_ref()?;
     let which = if left_out.count == 1 { "" } else { "the first, " };
     Some(format!("{} left out ({which}packet {packet}: {reason})", plural(left_out.count, what)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(name: &str) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+        std::fs::read(folder.join(name)).unwrap()
+    }
+
+    /// All that the program would print of a file.
+    fn print_all(file: &[u8]) -> Option<String> {
+        let mut messages = Messages::open(file).ok()?;
+        let mut conversations = Conversations::default();
+        let mut text = String::new();
+        for found in messages.by_ref().flatten() {
+            text += &line(&found, found.time);
+            text += &serde_json::to_string(&record::object(&found)).unwrap();
+            conversations.add(found);
+        }
+        (1..).zip(conversations.iter()).for_each(|(n, c)| text += &ladder::draw(n, c));
+        Some(text + &report(messages.tally(), false).concat())
+    }
+
+    #[test]
+    fn whatever_is_found_can_be_printed() {
+        let mut random = 1_u64;
+        let mut below = |limit: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % limit
+        };
+        for name in ["rping-v6.pcap", "rej4-timeout-ari.pcap", "sidr-retransmit.pcap"] {
+            let whole = capture(name);
+            let printed = (0..300).filter_map(|_| {
+                let mut file = whole.clone();
+                (0..4).for_each(|_| file[24 + below(whole.len() - 24)] = below(256) as u8);
+                print_all(&file)
+            });
+            assert!(printed.filter(|text| text.contains('─')).count() > 200);
+        }
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_with_an_example() {
+        let mut tally = Tally::default();
+        assert_eq!(report(&tally, false), ["no CM message in 0 packets"]);
+        (tally.packets, tally.messages, tally.data, tally.not_roce) = (7, 1, 3, 2);
+        assert_eq!(
+            report(&tally, false),
+            ["1 CM message in 7 packets (3 RDMA data, 2 not RoCEv2)"]
+        );
+        assert!(report(&tally, true).is_empty());
+        (tally.bad_icrc, tally.fragments, tally.cut) = (2, 1, 1);
+        tally.faulty.count = 2;
+        tally.faulty.first = Some((5, nanocm_core::wire::roce::FrameFault::Padding(3)));
+        assert_eq!(
+            report(&tally, true),
+            [
+                "2 messages have a wrong ICRC",
+                "1 message was not captured whole",
+                "1 IP fragment can't be decoded",
+                "2 faulty CM datagrams left out (the first, packet 5: 3 octets of padding)",
+            ]
+        );
+    }
 }

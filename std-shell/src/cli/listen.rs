@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let address = provider::ip(args.address)?;
     let mut signals = Signals::take()?;
-    let cm = args.provider.cm(|_| {}, CONNECTIONS)?;
+    let cm = args.provider.cm(CONNECTIONS)?;
     let channel = cm.channel()?;
     let listener = cm.create_id(&channel, PortSpace::Tcp)?;
     listener.bind(address)?;

@@ -34,7 +34,8 @@ use clap::{Parser, Subcommand};
 /// An RDMA connection manager: it speaks InfiniBand's CM protocol over RoCEv2 to any Linux host,
 /// without RDMA hardware, drivers or privileges.
 #[derive(Parser)]
-#[command(name = "nanocm", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "nanocm", version, after_help = EXAMPLES)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
 struct Program {
     #[command(subcommand)]
     command: Command,

@@ -52,15 +52,9 @@ impl Provider {
     }
 
     /// A connection manager that the caller drives, with room for `connections`.
-    pub(crate) fn cm(
-        &self,
-        adjust: impl FnOnce(&mut Config),
-        connections: usize,
-    ) -> Result<Cm, Stop> {
-        let mut config = Config::new(random_seed()?);
-        adjust(&mut config);
+    pub(crate) fn cm(&self, connections: usize) -> Result<Cm, Stop> {
+        let config = Config::new(random_seed()?);
         let mut capacity = Capacity::of(connections);
-        capacity.gids = 64;
         capacity.replies = 256;
         Ok(Cm::over(self.transport()?, config, capacity, Drive::Caller)?)
     }

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn no_row_is_wider_than_a_hundred_columns() {
         let ladder = Ladder::new("fd00:99::2".into(), "fd00:99::1".into());
-        let long = ["x".repeat(30), "y".repeat(30), "z".repeat(14), "a".repeat(45)];
+        let long = ["x".repeat(30), "y".repeat(30), "z".repeat(13), "a".repeat(45)];
         let long: Vec<&str> = long.iter().map(String::as_str).collect();
         let drawn = plain(&ladder.message(&row(&long, &["retransmission, +6.2 s"])));
         assert_eq!(drawn.lines().count(), 4);

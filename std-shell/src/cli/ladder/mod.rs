@@ -6,6 +6,8 @@
 mod conversation;
 mod draw;
 mod outcome;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -64,7 +66,9 @@ fn id(kind: Kind, end: &End) -> String {
 fn gap(conversation: &Conversation, before: Option<&Step>, step: &Step) -> Option<String> {
     let silence = before.and_then(|before| since(before, step)).filter(|time| *time >= SILENCE);
     match (step.missing, silence) {
-        _ if before.is_none() && !conversation.begins_whole() => Some("not captured".into()),
+        _ if before.is_none() && !conversation.begins_whole() => {
+            Some("beginning not captured".into())
+        }
         (Some(missing), _) => Some(format!("{missing} not captured")),
         (None, Some(silence)) => Some(time(silence)),
         (None, None) => None,
