@@ -4,7 +4,7 @@ use crate::isolated;
 use crate::process::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[track_caller]
 fn has_fields(event: &Value, wanted: &[&str]) {
@@ -122,6 +122,8 @@ fn a_port_without_listener_is_said_in_words() {
 fn timewait_is_told_to_who_wants_to_know() {
     isolated!();
     let (mut listener, local) = listen("127.0.0.2:7471 --verbose");
+    let (mut other, to_other) = listen("127.0.0.3:7471");
+    run(&format!("connect {to_other}")).with(0);
     let client = run(&format!("connect {local} --json --verbose")).with(0);
     assert_eq!(client.names(), ["ESTABLISHED", "DISCONNECTED", "TIMEWAIT_EXIT"]);
     let exit = &client.events()[2];
@@ -131,6 +133,11 @@ fn timewait_is_told_to_who_wants_to_know() {
     }
     let exit = listener.event("TIMEWAIT_EXIT");
     has_fields(&exit, &["event", "id", "local", "peer", "time", "listener"]);
+    // The other connection was over before.
+    for name in ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"] {
+        other.event(name);
+    }
+    other.silent_for(Duration::from_millis(500));
 }
 
 #[test]

@@ -68,15 +68,3 @@ fn failures_are_counted() {
     let text = error["message"].as_str().unwrap();
     assert!(text.starts_with("5 of 5 connections failed; the first: connect 127.0.0.1:"), "{text}");
 }
-
-/// More at a time than the listener has room for: the others are told, and it goes on.
-#[test]
-fn a_crowd_of_rejected_ones_leaves_the_listener_working() {
-    isolated!();
-    let (listener, local) = listen("127.0.0.2:7471 --reject no-resources --count 6000");
-    let client = run(&format!("connect {local} --count 6000 --parallel 200 --json")).with(1);
-    let reasons: HashSet<_> =
-        client.events().iter().filter_map(|event| event["reason"].as_u64()).collect();
-    assert_eq!(reasons, [3].into());
-    listener.end().with(0);
-}

@@ -4,25 +4,28 @@ use crate::isolated;
 use crate::process::*;
 use std::time::Duration;
 
+/// So many that some peers agree while others are still being asked.
+const MANY: usize = 40;
+
 #[test]
 fn a_listener_disconnects_all_and_ends_well() {
     isolated!();
     for signal in ["INT", "TERM"] {
         let (mut listener, local) = listen("127.0.0.2:7471");
-        let arguments = format!("connect {local} --count 3 --parallel 3 --hold 60000 --json");
-        let mut client = start(&arguments);
-        for _ in 0..3 {
+        let many = format!("--count {MANY} --parallel {MANY} --hold 60000");
+        let mut client = start(&format!("connect {local} {many} --json"));
+        for _ in 0..MANY {
             client.event("ESTABLISHED");
         }
-        for _ in 0..6 {
+        for _ in 0..2 * MANY {
             listener.line();
         }
         listener.signal(signal);
-        for _ in 0..3 {
+        for _ in 0..MANY {
             assert_eq!(client.event("DISCONNECTED")["cause"], "peer");
         }
         client.end().with(0);
-        for _ in 0..3 {
+        for _ in 0..MANY {
             assert_eq!(listener.event("DISCONNECTED")["cause"], "local");
         }
         assert_eq!(listener.end().with(0).stderr, "");
