@@ -41,6 +41,13 @@ pub(crate) fn ip(arguments: &str) {
     assert!(status.expect("ip (iproute2) is there").success(), "ip {arguments}");
 }
 
+/// The index of an interface: its scope. (/sys may show another namespace.)
+pub(crate) fn index_of(interface: &str) -> u32 {
+    let output = Command::new("ip").args(["-o", "link", "show", "dev", interface]).output();
+    let text = String::from_utf8(output.expect("ip (iproute2) is there").stdout).unwrap();
+    text.split(':').next().and_then(|index| index.parse().ok()).expect("the interface is there")
+}
+
 pub(crate) fn is_root() -> bool {
     std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t")
 }
