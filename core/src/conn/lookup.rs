@@ -40,7 +40,7 @@ impl Conns<'_> {
 
     /// The connection with this communication ID of the peer with this CA GUID.
     pub(super) fn find_peers(&self, comm_id: u32, guid: u64, gid: Gid) -> Option<usize> {
-        let hash = self.peer_id_hash(comm_id, guid);
+        let hash = self.peer_id_hash(comm_id, guid, gid);
         self.by_peer_id.find(self.table.slots(), hash, |slot| {
             slot.remote_comm_id == comm_id
                 && slot.remote_ca_guid == guid
@@ -51,7 +51,7 @@ impl Conns<'_> {
     /// The connection with this queue pair of the peer with this CA GUID. Zero is a GUID that many
     /// have: there the GID must be the same too.
     pub(super) fn find_peers_qpn(&self, qpn: u32, guid: u64, gid: Gid) -> Option<usize> {
-        let hash = self.peer_qpn_hash(qpn, guid);
+        let hash = self.peer_qpn_hash(qpn, guid, gid);
         self.by_peer_qpn.find(self.table.slots(), hash, |slot| {
             slot.remote_qpn == qpn
                 && slot.remote_ca_guid == guid
@@ -96,8 +96,9 @@ impl Conns<'_> {
     /// Enters the connection's peer into the indexes, as far as known.
     pub(super) fn enter_peer_tables(&mut self, index: usize) {
         let slot = self.slot(index);
-        let by_id = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid);
-        let by_qpn = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid);
+        let (guid, gid) = (slot.remote_ca_guid, slot.path.remote_gid());
+        let by_id = self.peer_id_hash(slot.remote_comm_id, guid, gid);
+        let by_qpn = self.peer_qpn_hash(slot.remote_qpn, guid, gid);
         self.by_peer_id.insert(self.table.slots_mut(), by_id, index);
         self.by_peer_qpn.insert(self.table.slots_mut(), by_qpn, index);
         self.slot_mut(index).in_tables |= PEER;
@@ -113,10 +114,11 @@ impl Conns<'_> {
     /// Takes a connection out of every index: it is over, or in timewait (facts §3.5).
     pub(super) fn leave_tables(&mut self, index: usize) {
         let slot = self.slot(index);
-        let (guid, in_tables) = (slot.remote_ca_guid, slot.in_tables);
+        let (guid, gid) = (slot.remote_ca_guid, slot.path.remote_gid());
+        let in_tables = slot.in_tables;
         if in_tables & PEER != 0 {
-            let by_id = self.peer_id_hash(slot.remote_comm_id, guid);
-            let by_qpn = self.peer_qpn_hash(slot.remote_qpn, guid);
+            let by_id = self.peer_id_hash(slot.remote_comm_id, guid, gid);
+            let by_qpn = self.peer_qpn_hash(slot.remote_qpn, guid, gid);
             self.by_peer_id.remove(self.table.slots_mut(), by_id, index);
             self.by_peer_qpn.remove(self.table.slots_mut(), by_qpn, index);
         }
@@ -127,12 +129,21 @@ impl Conns<'_> {
         self.slot_mut(index).in_tables = 0;
     }
 
-    fn peer_id_hash(&self, comm_id: u32, guid: u64) -> u32 {
-        self.key.hash(&[comm_id, (guid >> 32) as u32, guid as u32])
+    /// Whoever chooses its GUID and numbers still cannot choose its GID freely: with it in the hash
+    /// no chain grows longer than chance has it.
+    fn peer_id_hash(&self, comm_id: u32, guid: u64, gid: Gid) -> u32 {
+        let [a, b, c, d] = gid.words();
+        self.key.hash(&[comm_id, (guid >> 32) as u32, guid as u32, a, b, c, d])
     }
 
-    fn peer_qpn_hash(&self, qpn: u32, guid: u64) -> u32 {
-        self.key.hash(&[qpn | 1 << 31, (guid >> 32) as u32, guid as u32])
+    /// A GUID has each queue pair once, whatever the GID; but zero is the GUID of many.
+    fn peer_qpn_hash(&self, qpn: u32, guid: u64, gid: Gid) -> u32 {
+        let qpn = qpn | 1 << 31;
+        if guid == 0 {
+            let [a, b, c, d] = gid.words();
+            return self.key.hash(&[qpn, a, b, c, d]);
+        }
+        self.key.hash(&[qpn, (guid >> 32) as u32, guid as u32])
     }
 
     fn own_qpn_hash(&self, qpn: u32) -> u32 {

@@ -1,0 +1,13 @@
+//! The budgets of nanocm, measured: instructions per operation, worst case against typical, RAM,
+//! flash, and the rate over real sockets against bare ones. `README.md` says how each number is got
+//! and what counts as a regression; `budgets.rs` prints them.
+
+pub mod count;
+mod forge;
+pub mod handshake;
+pub mod ports;
+pub mod report;
+mod rng;
+mod spread;
+mod world;
+pub mod worst;
