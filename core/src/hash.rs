@@ -5,7 +5,6 @@
 //! smallest targets and fast enough on large ones. Read first: Aumasson and Bernstein, "SipHash: a
 //! fast short-input PRF"; Luby and Rackoff on four Feistel rounds; DESIGN §4 (comm IDs).
 
-
 /// A 64-bit secret for HalfSipHash.
 #[derive(Clone, Copy)]
 pub struct Key {
@@ -173,6 +172,7 @@ impl CommIds {
 
     /// What [`decode`](Self::decode) gives back of a generation: its low
     /// `32 − prefix bits − index bits` bits.
+    #[cfg(test)]
     pub(crate) const fn truncate(&self, generation: u32) -> u32 {
         generation & (self.body_mask >> self.index_bits)
     }

@@ -1,6 +1,6 @@
 //! Time as the engine sees it: an argument, never a clock.
 //!
-//! Owns [`Instant`] (what callers pass in), [`Tick`] (the 32-bit form that deadlines are stored in)
+//! Owns [`Instant`] (what callers pass in), `Tick` (the 32-bit form that deadlines are stored in)
 //! and the five-bit timeout codes of the CM messages. Read first: IBTA 12.7 (timeout fields are
 //! `4.096 µs · 2ⁿ`).
 

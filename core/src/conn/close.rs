@@ -11,7 +11,7 @@ use super::{Conns, Outcome, Reply, Verdict, check_private_data};
 use crate::addr::Path;
 use crate::event::DisconnectCause;
 use crate::slots::Link;
-use crate::stats::{Disposition, IgnoreReason};
+use crate::stats::IgnoreReason;
 use crate::time::code_to_duration;
 use crate::wire::{Drep, Dreq, Mad, RejectReason};
 
@@ -49,8 +49,7 @@ impl Conns<'_> {
     fn send_dreq(&mut self, index: usize, data: &[u8], why: &'static str) {
         let slot = self.slot_mut(index);
         slot.put_own_data(data);
-        // A new exchange: not the REQ's number again.
-        slot.tid = 1 << 32 | u64::from(slot.local_comm_id);
+        slot.tid = dreq_tid(slot.local_comm_id);
         let wait = self.start_waiting(index, None, None);
         self.set_stage(index, Stage::DreqSent(wait), why);
         // An RTU that is still owed goes first.
@@ -203,8 +202,7 @@ impl Conns<'_> {
     }
 }
 
-impl From<Verdict> for Disposition {
-    fn from(verdict: Verdict) -> Disposition {
-        verdict.disposition
-    }
+/// A DREQ begins a new exchange: not the REQ's number again.
+pub(super) fn dreq_tid(local_comm_id: u32) -> u64 {
+    1 << 32 | u64::from(local_comm_id)
 }

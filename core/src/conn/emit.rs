@@ -138,7 +138,7 @@ fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: 
         destination: ends.remote.gid.to_ip(),
     };
     req.set_ip_cm(&header);
-    fill(req.set_consumer_data(slot.data()));
+    fill(req.set_consumer_data(slot.own_data()));
 }
 
 fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
@@ -154,7 +154,7 @@ fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
         .set_rnr_retry_count(slot.retry_counts >> 4)
         .set_srq(slot.has(flag::SRQ))
         .set_local_ca_guid(guid);
-    fill(rep.set_private_data(slot.data()));
+    fill(rep.set_private_data(slot.own_data()));
 }
 
 fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
@@ -162,7 +162,7 @@ fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
     rtu.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
     // Where a DREQ is owed too, the buffer holds that one's data.
     if slot.owes & owed::DREQ == 0 {
-        fill(rtu.set_private_data(slot.data()));
+        fill(rtu.set_private_data(slot.own_data()));
     }
 }
 
@@ -180,7 +180,7 @@ fn emit_rej(slot: &ConnSlot, guid: u64, mad: &mut Mad) {
     } else {
         rej.set_additional_info(slot.ari());
     }
-    fill(rej.set_private_data(slot.data()));
+    fill(rej.set_private_data(slot.own_data()));
 }
 
 fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
@@ -188,13 +188,13 @@ fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
     dreq.set_local_comm_id(slot.local_comm_id)
         .set_remote_comm_id(slot.remote_comm_id)
         .set_remote_qpn(slot.remote_qpn);
-    fill(dreq.set_private_data(slot.data()));
+    fill(dreq.set_private_data(slot.own_data()));
 }
 
 fn emit_drep(slot: &ConnSlot, mad: &mut Mad) {
     let mut drep = Drep::emit(mad, slot.tid);
     drep.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
-    fill(drep.set_private_data(slot.data()));
+    fill(drep.set_private_data(slot.own_data()));
 }
 
 /// Lengths were checked when the data came in.

@@ -85,7 +85,10 @@ impl Conns<'_> {
         match self.slot(index).stage {
             Stage::Established | Stage::RepSent(_) => {
                 self.enter_timewait(index, "stale");
-                self.owe(index, super::owed::DREQ, false);
+                let slot = self.slot_mut(index);
+                slot.tid = super::close::dreq_tid(slot.local_comm_id);
+                slot.put_own_data(&[]);
+                self.set_owed(index, super::owed::DREQ);
                 self.outcome(index, Outcome::Disconnected(DisconnectCause::Peer))
             }
             // Any other state ends by itself.

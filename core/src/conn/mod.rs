@@ -1,9 +1,9 @@
 //! Machine 2, the connection: the CM protocol of IBTA chapter 12, without I/O, clock or encoding
 //! buffers.
 //!
-//! [`Conns`] owns every connection's slot, the indexes that find it, its deadline and what it owes.
+//! `Conns` owns every connection's slot, the indexes that find it, its deadline and what it owes.
 //! It knows nothing of identifiers but their index (`owner`), and tells what happened in a dozen
-//! [`Outcome`]s: the seam where another connection protocol would fit.
+//! `Outcome`s: the seam where another connection protocol would fit.
 //!
 //! Follow a connection through `active.rs` or `passive.rs` to `close.rs`; `state.rs` has the table
 //! of legal moves; `retry.rs` what happens when nothing comes; `lookup.rs` how messages find their

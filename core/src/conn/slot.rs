@@ -212,6 +212,11 @@ impl ConnSlot {
         self.ari_len = len as u8;
     }
 
+    /// What we owe; nothing while the buffer is the peer's.
+    pub(super) fn own_data(&self) -> &[u8] {
+        if self.has(flag::PEERS_DATA) { &[] } else { self.data() }
+    }
+
     pub(super) fn data(&self) -> &[u8] {
         &self.buffer[..usize::from(self.data_len).min(BUFFER)]
     }

@@ -1,6 +1,6 @@
 //! Machine 1, the identifier: librdmacm's view of a connection (`rdma_cm_id`).
 //!
-//! [`Ids`] owns the identifiers' slots, the listeners' index, the ports and what the application has
+//! `Ids` owns the identifiers' slots, the listeners' index, the ports and what the application has
 //! not been told yet. It never touches a message. The operations of [`Cm`](crate::Cm) live here, one
 //! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`.
 

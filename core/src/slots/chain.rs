@@ -112,7 +112,7 @@ impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
     }
 
     fn bucket(&self, hash: u32) -> usize {
-        (u64::from(hash) * self.heads.len() as u64 >> 32) as usize
+        ((u64::from(hash) * self.heads.len() as u64) >> 32) as usize
     }
 }
 

@@ -1,0 +1,51 @@
+//! SIGINT and SIGTERM as something to poll.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// The wish to stop.
+pub(crate) struct Signals {
+    told: UnixStream,
+}
+
+impl Signals {
+    /// Takes the signals from here on.
+    pub(crate) fn take() -> io::Result<Signals> {
+        let (told, teller) = UnixStream::pair()?;
+        told.set_nonblocking(true)?;
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
+        }
+        Ok(Signals { told })
+    }
+
+    /// Whether one came since the last question.
+    pub(crate) fn arrived(&mut self) -> bool {
+        matches!(self.told.read(&mut [0; 16]), Ok(1..))
+    }
+
+    /// Waits for a signal or until `other` is readable or the time has come.
+    pub(crate) fn wait(&self, other: impl AsFd, until: Option<Instant>) -> io::Result<()> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.map(to_timespec);
+        let mut fds = [
+            PollFd::from_borrowed_fd(other.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.told.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn to_timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}
