@@ -5,9 +5,11 @@
 pub mod count;
 mod forge;
 pub mod handshake;
+pub mod memory;
 pub mod ports;
 pub mod report;
 mod rng;
+pub mod scale;
 mod spread;
 mod world;
 pub mod worst;

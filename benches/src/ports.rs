@@ -129,11 +129,7 @@ pub fn binding(report: &mut Report) {
     for port in 0..RANGE {
         world.bind(&want(1, LOW + port as u16)).expect("a free number");
     }
-    report.at_most(
-        "any free port, all held by another address",
-        world.worst(|_| want(2, 0)),
-        BIND,
-    );
+    report.at_most("any free port, all held by another address", world.worst(|_| want(2, 0)), BIND);
 
     let mut world = PortWorld::new();
     for i in 0..2_000 {
@@ -160,10 +156,11 @@ pub fn binding(report: &mut Report) {
         }
         report.at_most(what, world.worst(|_| towards(1)), BIND);
     }
+    exhausted(report);
 }
 
-/// The refusal of a port towards a peer with whom every number is taken: bounded by 64 tries.
-pub fn exhausted(report: &mut Report) {
+/// The refusal of a port towards a peer with whom every number is taken: so many tries, no more.
+fn exhausted(report: &mut Report) {
     let mut world = PortWorld::new();
     let mut refused = 0;
     while refused < 200 {

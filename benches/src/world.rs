@@ -3,10 +3,11 @@
 use crate::count::count;
 use nanocm_core::wire::Mad;
 use nanocm_core::{
-    Capacity, Cm, Config, ConnParam, EventKind, Gid, Id, Instant, Memory, Path, PortEvent,
-    PortSpace, RocePath, Route, ScopedIp, Transmit,
+    Capacity, Cm, Config, ConnParam, Event, EventKind, Gid, Id, Instant, Memory, Outcome, Path,
+    PortEvent, PortSpace, RocePath, Route, ScopedIp, Transmit,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// The active side's address.
 pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -144,6 +145,39 @@ impl<'m> World<'m> {
         self.drain_b(meter);
         let told = self.drain_a(meter);
         assert!(matches!(told, Some((id, EventKind::Disconnected(_))) if id == active));
+    }
+
+    /// Time passes until the queue pairs of an ended connection can be used again.
+    pub(crate) fn end_timewait(&mut self, meter: &mut Meter) {
+        self.now = self.now + Duration::from_secs(10);
+        let now = self.now;
+        for cm in [&mut self.a, &mut self.b] {
+            let more = meter.call("handle_timeout", || cm.handle_timeout(now, 1));
+            assert!(!more);
+            let event = meter.call("poll_event", || cm.poll_event());
+            assert!(matches!(event, Some(Event { kind: EventKind::TimewaitExit, .. })));
+        }
+    }
+
+    /// Gives an identifier of A a route, asked of the host.
+    pub(crate) fn resolve(&mut self, meter: &mut Meter) {
+        const ASK: Duration = Duration::from_secs(1);
+        let (now, to) = (self.now, SocketAddr::new(B, PORTS[0]));
+        let path = Path::Roce(RocePath::new(A.into(), B.into()));
+        let id = self.a.create_id(PortSpace::Tcp, 0).unwrap();
+        meter.call("resolve_addr", || self.a.resolve_addr(now, id, None, to, ASK)).unwrap();
+        self.answer(meter, Outcome::AddrResolved { path });
+        meter.call("resolve_route", || self.a.resolve_route(now, id, ASK)).unwrap();
+        self.answer(meter, Outcome::RouteResolved { route: Route::new(path) });
+    }
+
+    fn answer(&mut self, meter: &mut Meter, outcome: Outcome) {
+        let now = self.now;
+        let (request, _) = meter.call("poll_request", || self.a.poll_request()).unwrap();
+        meter
+            .call("handle_completion", || self.a.handle_completion(now, request, outcome))
+            .unwrap();
+        while self.a.poll_event().is_some() {}
     }
 
     /// Destroys both identifiers.

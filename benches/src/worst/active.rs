@@ -39,13 +39,13 @@ impl Bench<'_, '_> {
         let mut conns = self.resolved(peers);
         self.connect(&mut conns, None);
         self.expire(Duration::from_millis(1_001), conns.len());
-        conns.iter().for_each(|_| drop(self.transmit()));
+        self.transmit_all(conns.len());
         self.wait_for_answers(&mut conns);
         self.answered(&mut conns);
         self.repeat_answers(&mut conns);
         self.established(&mut conns);
         self.repeat_answers(&mut conns);
-        conns.iter().for_each(|_| drop(self.transmit()));
+        self.transmit_all(conns.len());
 
         let ours = conns.split_off(conns.len() / 2);
         let theirs = conns;
@@ -65,7 +65,7 @@ impl Bench<'_, '_> {
         }
         let mut conns: Vec<Conn> = ours.into_iter().chain(theirs).collect();
         self.expire(Duration::from_secs(9), conns.len());
-        conns.iter().for_each(|_| drop(self.event("TIMEWAIT_EXIT")));
+        self.events(conns.len(), "TIMEWAIT_EXIT");
         self.arrange(&mut conns);
         for conn in &conns {
             self.destroy("destroy, over", conn);
@@ -180,7 +180,7 @@ impl Bench<'_, '_> {
         for conn in conns.iter() {
             self.receive(REP, &conn.peer, &conn.peer.rep(conn.own_comm_id));
         }
-        conns.iter().for_each(|_| drop(self.event("CONNECT_RESPONSE")));
+        self.events(conns.len(), "CONNECT_RESPONSE");
     }
 
     /// The peers ask for patience.

@@ -192,6 +192,20 @@ impl<'m, 'k> Bench<'m, 'k> {
         event
     }
 
+    /// So many events that are due.
+    fn events(&mut self, count: usize, name: &str) {
+        for _ in 0..count {
+            self.event(name);
+        }
+    }
+
+    /// So many messages that are due.
+    fn transmit_all(&mut self, count: usize) {
+        for _ in 0..count {
+            self.transmit();
+        }
+    }
+
     /// A message that is due.
     fn transmit(&mut self) -> Mad {
         let mut mad = [0; 256];

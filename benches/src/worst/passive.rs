@@ -46,9 +46,9 @@ impl Bench<'_, '_> {
         self.repeat_requests(&mut conns);
         self.accept(&mut conns, None);
         self.repeat_requests(&mut conns);
-        conns.iter().for_each(|_| drop(self.transmit()));
+        self.transmit_all(conns.len());
         self.expire(Duration::from_millis(1_001), conns.len());
-        conns.iter().for_each(|_| drop(self.transmit()));
+        self.transmit_all(conns.len());
         self.wait(&mut conns);
         self.stand(&mut conns);
         self.repeat_requests(&mut conns);
@@ -78,7 +78,7 @@ impl Bench<'_, '_> {
         }
         let mut conns: Vec<Conn> = ours.into_iter().chain(theirs).collect();
         self.expire(Duration::from_secs(9), conns.len());
-        conns.iter().for_each(|_| drop(self.event("TIMEWAIT_EXIT")));
+        self.events(conns.len(), "TIMEWAIT_EXIT");
         self.arrange(&mut conns);
         for conn in &conns {
             self.destroy("destroy, over", conn);
@@ -104,7 +104,7 @@ impl Bench<'_, '_> {
                 }
             }
         }
-        conns.iter().skip(1).step_by(4).for_each(|_| drop(self.transmit()));
+        self.transmit_all(conns.len().div_ceil(4));
         for (i, conn) in conns.iter().enumerate() {
             if i % 4 != 1 {
                 self.destroy("destroy, rejected", conn);
@@ -124,7 +124,7 @@ impl Bench<'_, '_> {
         for conn in &standing {
             self.destroy("destroy, connected", conn);
         }
-        standing.iter().for_each(|_| drop(self.transmit()));
+        self.transmit_all(standing.len());
         // Their slots are wanted by others, or given back when the peer answers.
         let more = self.requests(peers, BATCH);
         for conn in &standing {
@@ -133,7 +133,7 @@ impl Bench<'_, '_> {
         for conn in &more {
             self.destroy("destroy, requested", conn);
         }
-        more.iter().for_each(|_| drop(self.transmit()));
+        self.transmit_all(more.len());
     }
 
     /// What concerns no connection.
