@@ -1,0 +1,50 @@
+//! A network namespace for each test: the test program starts itself again, inside one.
+
+use std::any::type_name;
+use std::process::Command;
+
+/// Set in a test program that runs in a namespace of its own.
+const INSIDE: &str = "NANOCM_TEST_INSIDE";
+
+/// Runs the body in a network namespace of its own, whose loopback interface is up and has the addresses
+/// fd00::1 and fd00::2 beside its own. Without privileges it is root of a user namespace.
+pub(crate) fn isolated<F: FnOnce()>(body: F) {
+    if std::env::var_os(INSIDE).is_some() {
+        ip("link set lo up");
+        ip("address add fd00::1/128 dev lo nodad");
+        ip("address add fd00::2/128 dev lo nodad");
+        return body();
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--user", "--map-root-user"].iter().take(if is_root() { 1 } else { 3 }));
+    command.arg(std::env::current_exe().unwrap());
+    // "provider::udp::some_test::{{closure}}": the name of the test is in the middle.
+    let name = type_name::<F>().split_once("::").unwrap().1;
+    let output = test(&mut command, name.trim_end_matches("::{{closure}}"))
+        .env(INSIDE, "1")
+        .output()
+        .expect("unshare (util-linux) is there");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A command that plays a role (an ignored test of this program) in the same namespace.
+pub(crate) fn role(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    test(&mut command, name).arg("--ignored");
+    command
+}
+
+/// Runs `ip` with these arguments.
+pub(crate) fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status();
+    assert!(status.expect("ip (iproute2) is there").success(), "ip {arguments}");
+}
+
+pub(crate) fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t")
+}
+
+fn test<'a>(command: &'a mut Command, name: &str) -> &'a mut Command {
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"])
+}
