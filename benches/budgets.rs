@@ -4,8 +4,10 @@ use nanocm_benches::report::Report;
 use nanocm_benches::{count, handshake, memory, ports, scale, worst};
 use std::process::ExitCode;
 
+type Part = (&'static str, fn(&mut Report));
+
 /// Parts by name, in the order of their appearance.
-const PARTS: &[(&str, fn(&mut Report))] = &[
+const PARTS: &[Part] = &[
     ("handshake", handshake::handshake),
     ("bitmap", ports::bitmap),
     ("bind", ports::binding),

@@ -7,6 +7,8 @@ mod forge;
 pub mod handshake;
 pub mod memory;
 pub mod ports;
+#[cfg(feature = "sockets")]
+pub mod rate;
 pub mod report;
 mod rng;
 pub mod scale;

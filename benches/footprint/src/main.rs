@@ -33,8 +33,9 @@ const CA_GUID: u64 = 0x0200_5eff_fe00_0001;
 /// Entered once, out of reset.
 #[unsafe(no_mangle)]
 extern "C" fn _start() -> ! {
+    let memory = &raw mut MEMORY;
     // SAFETY: this is the only reference, taken once.
-    let memory = unsafe { &mut *(&raw mut MEMORY) };
+    let memory = unsafe { &mut *memory };
     let mut config = Config::new(mailbox::entropy());
     config.port_range = (49_152, 50_175);
     if let Ok(mut cm) = Cm::new(memory.parts(), config)
@@ -44,7 +45,7 @@ extern "C" fn _start() -> ! {
             turn(&mut cm);
         }
     }
-    loop {}
+    halt()
 }
 
 fn listen(cm: &mut Cm<'_>) -> Option<()> {
@@ -108,5 +109,11 @@ fn now() -> Instant {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    loop {}
+    halt()
+}
+
+fn halt() -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
 }
