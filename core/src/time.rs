@@ -90,7 +90,7 @@ impl Tick {
 }
 
 /// No deadline is set further ahead than this (12 days).
-const LONGEST: Duration = Duration::from_secs(12 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_secs(12 * 86_400);
 
 /// The duration of a five-bit timeout code: `4.096 µs · 2ⁿ` (IBTA 12.7). Bits above the fifth are
 /// ignored.

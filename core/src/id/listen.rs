@@ -4,7 +4,7 @@
 
 use super::slot::{CHAIN, Stage, flag, pending};
 use super::{Ids, State};
-use crate::addr::{Gid, ServiceId};
+use crate::addr::{Gid, ScopedIp, ServiceId};
 use crate::cm::Cm;
 use crate::error::ListenError;
 use crate::handle::Id;
@@ -54,7 +54,7 @@ impl Ids<'_> {
     /// The listener for a service ID at a local address: one bound to the address, else one bound to
     /// the wildcard. Listeners of one service differ in their addresses, so the chain is as long as
     /// this host has addresses at most.
-    pub(crate) fn find_listener(&self, service: ServiceId, local: Gid) -> Option<usize> {
+    pub(crate) fn find_listener(&self, service: ServiceId, local: ScopedIp) -> Option<usize> {
         let (space, port) = service.to_port()?;
         let hash = self.listener_hash(service);
         let mut found = None;
@@ -63,11 +63,14 @@ impl Ids<'_> {
             if slot.space() != space || slot.local_port != port {
                 continue;
             }
-            if slot.local == local && !slot.has(flag::WILDCARD) {
-                return Some(index);
+            if !slot.has(flag::WILDCARD) {
+                if slot.local_ip() == local {
+                    return Some(index);
+                }
+                continue;
             }
-            let v6_too = !slot.local.is_v4() && !slot.has(flag::AF_ONLY);
-            if slot.has(flag::WILDCARD) && (v6_too || slot.local.is_v4() == local.is_v4()) {
+            let both_families = !slot.local.is_v4() && !slot.has(flag::AF_ONLY);
+            if both_families || slot.local.is_v4() == local.gid.is_v4() {
                 found = Some(index);
             }
         }
@@ -138,15 +141,12 @@ impl Ids<'_> {
         }
     }
 
-    /// Whether a request that nobody has seen lost its listener: then nobody will.
-    pub(crate) fn is_orphan(&self, index: usize) -> bool {
-        self.is_pending(index, pending::CONNECT_REQUEST)
-            && self.find(self.slot(index).listener()).is_none()
-    }
-
-    /// The next identifier that has something to tell.
-    pub(crate) fn next_ready(&self) -> Option<usize> {
-        self.ready.front()
+    /// A request that lost its listener before anybody saw it, if it is the next thing to be told.
+    /// Nobody will see it: it is let go, one with each call that wants to go on.
+    pub(crate) fn next_orphan(&self) -> Option<usize> {
+        let index = self.ready.front()?;
+        let unseen = self.is_pending(index, pending::CONNECT_REQUEST);
+        (unseen && self.find(self.slot(index).listener()).is_none()).then_some(index)
     }
 
     fn listener_hash(&self, service: ServiceId) -> u32 {

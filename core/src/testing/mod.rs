@@ -4,7 +4,11 @@
 pub mod fuzz;
 mod link;
 mod pair;
+mod solo;
+mod world;
 
 pub use crate::memory::{Capacity, Memory};
 pub use link::{Faults, Flight, Link};
 pub use pair::{Node, Pair, Side, Told};
+pub use solo::{Brought, Peer, Solo, comm_id, is_terminal, name};
+pub use world::{STARTS, World};
