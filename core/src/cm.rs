@@ -175,10 +175,11 @@ impl Cm<'_> {
         }
     }
 
-    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order.
+    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order; only that a port that is
+    /// bound and not listened on is refused last.
     fn admit(&mut self, path: &Path, req: &Req<&Mad>, hashes: PeerHashes) -> Verdict {
         let service: ServiceId = req.service_id();
-        if !self.ids.is_listened_on(service) {
+        if !self.ids.may_be_listened_on(service) {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
         }

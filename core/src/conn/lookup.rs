@@ -218,10 +218,8 @@ impl Conns<'_> {
         self.key.hash(&[qpn | 1 << 31, (guid >> 32) as u32, guid as u32])
     }
 
-    /// Our queue pairs are not for strangers to choose: a mix spreads them well enough.
     fn own_qpn_hash(&self, qpn: u32) -> u32 {
-        let [secret, _] = self.key.words();
-        (qpn ^ secret).wrapping_mul(0x9e37_79b1)
+        self.key.mix(&[qpn])
     }
 }
 

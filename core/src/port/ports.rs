@@ -299,6 +299,11 @@ impl<'s> Ports<'s> {
         self.leave(held, &local)?.key(held, local)
     }
 
+    /// Whether a number has an owner, on whatever address.
+    pub fn is_owned(&self, space: PortSpace, port: u16) -> bool {
+        self.records.find_number(NumberSpace::of(space), port).is_taken()
+    }
+
     /// How many numbers of the range have owners.
     pub const fn count(&self, space: PortSpace) -> usize {
         self.maps[NumberSpace::of(space) as usize].count()
