@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use nanocm_core::PortEvent;
 use nanocm_core::wire::icrc::{Integrity, Ip, crc32};
 use nanocm_core::wire::packet::{frame_packet, parse_packet};
 use nanocm_core::wire::roce::{frame, unframe};
