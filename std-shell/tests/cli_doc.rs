@@ -117,11 +117,13 @@ fn the_causes_are_those_in_the_sources() {
         "demo/mod.rs",
     ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut text: String = sources
-        .iter()
-        .map(|name| std::fs::read_to_string(folder.join("cli").join(name)).expect(name))
-        .collect();
-    text += &std::fs::read_to_string(folder.join("provider/error.rs")).expect("error.rs");
+    let mut files: Vec<_> = sources.iter().map(|name| folder.join("cli").join(name)).collect();
+    files.push(folder.join("provider/error.rs"));
+    let code = |file| {
+        let text = std::fs::read_to_string(file).expect("a source file");
+        text.split("#[cfg(test)]").next().map(str::to_owned).unwrap_or_default()
+    };
+    let text: String = files.iter().map(code).collect();
     let document = document();
     let section = section(&document, "What it prints");
     let table = rows(section).into_iter().skip(1).map(|row| row[0].clone());
@@ -130,14 +132,6 @@ fn the_causes_are_those_in_the_sources() {
     written.extend(prose.filter(|word| *word != "decode").map(str::to_owned));
     for cause in &written {
         assert!(text.contains(&format!("\"{cause}\"")), "nobody says {cause}");
-    }
-    // A word of its own as the value of a match's arm, or as an argument that is not the first.
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for before in ["=> \"", ", \""] {
-        for word in text.split(before).skip(1).filter_map(|rest| rest.split('"').next()) {
-            let is_word = word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-            assert!(!is_word || written.contains(word), "{word} is not in docs/cli.md");
-        }
     }
 }
 
