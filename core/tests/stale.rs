@@ -199,6 +199,12 @@ fn strangers_without_a_guid_are_strangers() {
         let req = back.req(solo.ip, 7471);
         expect_stale(&mut solo, &back, &req, &["REJ"]);
         assert_eq!(solo.tells(&["REJECTED"])[0].id, ids[1]);
+        // And each gives up for itself.
+        for last in [2, 3] {
+            let peer = Peer { ip: [10, 0, 1, last].into(), comm_id: 7, ..back };
+            assert_eq!(solo.hears(&peer, &peer.timeout_rej()), Disposition::Accepted);
+            assert_eq!(solo.tells(&["REJECTED"])[0].id, ids[usize::from(last)]);
+        }
         solo.assert_clean(&ids);
     });
 }
