@@ -3,7 +3,7 @@
 
 use crate::addr::{Path, ScopedIp, ServiceId};
 use crate::config::Config;
-use crate::conn::{ConnParts, ConnState, Conns, Known, Reply, Verdict};
+use crate::conn::{ConnParts, ConnState, Conns, Known, PeerHashes, Reply, Verdict};
 use crate::error::OpError;
 use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
@@ -171,14 +171,15 @@ impl Cm<'_> {
                 bump(&mut self.conns.counters.stale_spoofed);
                 self.refuse(path, req, RejectReason::STALE)
             }
-            Known::New => self.admit(path, req),
+            Known::New(hashes) => self.admit(path, req, hashes),
         }
     }
 
-    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order.
-    fn admit(&mut self, path: &Path, req: &Req<&Mad>) -> Verdict {
+    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order; only that a port that is
+    /// bound and not listened on is refused last.
+    fn admit(&mut self, path: &Path, req: &Req<&Mad>, hashes: PeerHashes) -> Verdict {
         let service: ServiceId = req.service_id();
-        if !self.ids.is_listened_on(service) {
+        if !self.ids.may_be_listened_on(service) {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
         }
@@ -210,7 +211,7 @@ impl Cm<'_> {
             bump(&mut self.conns.counters.no_resources);
             return self.refuse(path, req, RejectReason::NO_RESOURCES);
         };
-        self.conns.admit(conn, path, req, req.consumer_data(), gid_index);
+        self.conns.admit(conn, path, req, req.consumer_data(), gid_index, hashes);
         self.ids.request(id, listener, conn, &header, path.scope());
         Disposition::Accepted.into()
     }

@@ -3,6 +3,7 @@
 //! Read first: IBTA 12 (passive side of the state diagram); facts: linux-rdma-cm §1.7, §3.4.
 
 use super::active::NotNow;
+use super::lookup::PeerHashes;
 use super::qp::retry_counts;
 use super::slot::{flag, owed};
 use super::state::Stage;
@@ -23,6 +24,7 @@ impl Conns<'_> {
         req: &Req<&Mad>,
         data: &[u8],
         gid_index: u16,
+        hashes: PeerHashes,
     ) {
         self.begin(index);
         let slot = self.slot_mut(index);
@@ -43,7 +45,7 @@ impl Conns<'_> {
         slot.set(flag::PEER_SRQ, req.srq());
         slot.set(flag::PEER_FLOW_CONTROL, req.end_to_end_flow_control());
         slot.put_peers_data(data);
-        self.enter_peer_tables(index);
+        self.enter_peer_tables(index, hashes);
         self.set_stage(index, Stage::ReqRcvd, "REQ");
         self.wake_after(index, self.config.timers.accept_deadline);
     }

@@ -38,14 +38,10 @@ impl Addresses {
     pub(super) fn new() -> io::Result<Addresses> {
         let announcements = netlink()?;
         announcements.set_nonblocking(true)?;
-        for group in [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR] {
-            sys::set_option(
-                announcements.as_fd(),
-                libc::SOL_NETLINK,
-                libc::NETLINK_ADD_MEMBERSHIP,
-                group,
-            )?;
-        }
+        sys::bind_netlink(
+            announcements.as_fd(),
+            libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR,
+        )?;
         Ok(Addresses { announcements, looked: false, known: BTreeSet::new() })
     }
 
@@ -217,10 +213,6 @@ fn parse_ip(value: &[u8]) -> Option<IpAddr> {
         _ => None,
     }
 }
-
-// Not in the libc crate for every target.
-const RTNLGRP_IPV4_IFADDR: libc::c_int = 5;
-const RTNLGRP_IPV6_IFADDR: libc::c_int = 9;
 
 #[cfg(test)]
 mod tests {

@@ -27,6 +27,9 @@ pub(super) trait Link: Send + Sized {
     /// Writes a datagram around `mad` into the slot.
     fn write(&self, slot: &mut Slot, path: &RocePath, psn: u32, mad: &Mad);
 
+    /// How many octets of headers the kernel shows in front of a received UDP payload.
+    fn headers(&self) -> usize;
+
     /// Takes a received datagram out of what the kernel adds to it.
     fn read<'a>(&self, slot: &'a Slot) -> Arrival<'a>;
 
@@ -169,7 +172,8 @@ impl<L: Link> Opened<L> {
         let mut arrival = self.link.read(slot);
         if let Some(length) = slot.too_long() {
             // Whatever it is, where the MAD should be there is too much.
-            let fault = FrameFault::MadLength(length.saturating_sub(PAYLOAD_LEN - MAD_LEN));
+            let frame = self.link.headers() + PAYLOAD_LEN - MAD_LEN;
+            let fault = FrameFault::MadLength(length.saturating_sub(frame));
             arrival.payload = Err(fault.into());
         }
         let mut path = RocePath::new(self.address.gid, arrival.remote);

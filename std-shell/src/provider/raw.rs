@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nanocm_core::wire::Mad;
 use nanocm_core::wire::icrc::Ip;
 use nanocm_core::wire::packet::{
-    IPV6_PACKET_LEN, PacketFault, frame_packet, parse_packet, udp_header,
+    IPV4_PACKET_LEN, IPV6_PACKET_LEN, PacketFault, frame_packet, parse_packet, udp_header,
 };
 use nanocm_core::wire::roce::{PAYLOAD_LEN, QP1_SOURCE_PORT, UDP_PORT, frame, source_port};
 use nanocm_core::{RocePath, ScopedIp};
@@ -82,6 +82,10 @@ impl Link for RawLink {
             }
             mark(slot, &path);
         }
+    }
+
+    fn headers(&self) -> usize {
+        if self.address.gid.is_v4() { IPV4_PACKET_LEN - PAYLOAD_LEN } else { UDP_LEN }
     }
 
     fn read<'a>(&self, slot: &'a Slot) -> Arrival<'a> {

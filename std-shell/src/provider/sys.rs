@@ -38,6 +38,20 @@ pub(super) fn option(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Resul
     Ok(value)
 }
 
+/// Gives a netlink socket an address, and makes it hear these multicast groups (a bit mask).
+///
+/// Membership alone is not enough: without an address a socket misses what the kernel announces by
+/// itself, not on behalf of a program.
+pub(super) fn bind_netlink(fd: BorrowedFd<'_>, groups: libc::c_int) -> io::Result<()> {
+    // SAFETY: a structure of integers.
+    let mut name: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+    name.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+    name.nl_groups = groups as u32;
+    let size = size_of_val(&name) as libc::socklen_t;
+    // SAFETY: `name` outlives the call, and `size` is its size.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), size) }).map(drop)
+}
+
 /// Receives as many datagrams as are there and fit, without waiting. `flags` may ask for the error
 /// queue.
 pub(super) fn receive(fd: BorrowedFd<'_>, slots: &mut [Slot], flags: c_int) -> io::Result<usize> {

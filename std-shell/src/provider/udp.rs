@@ -59,6 +59,10 @@ impl Link for UdpLink {
         mark(slot, path);
     }
 
+    fn headers(&self) -> usize {
+        0
+    }
+
     fn read<'a>(&self, slot: &'a Slot) -> Arrival<'a> {
         let source_port = slot.address().map_or(0, |address| address.port());
         let payload = Payload { octets: slot.data(), source_port, ip: None };
