@@ -376,6 +376,26 @@ fn on_infiniband_a_packet_need_not_name_its_sender() {
 }
 
 #[test]
+fn a_connection_is_of_one_kind_of_link() {
+    for lenient in [false, true] {
+        let strict: fn(&mut nanocm_core::Config) = |_| {};
+        let world = World::new().set(if lenient { |config| config.lenient = true } else { strict });
+        world.solo(|mut solo| {
+            let it = solo.bring(ReqSent, true);
+            let mut path = IbPath::default();
+            (path.local, path.remote) = (solo.ip.into(), it.peer.ip.into());
+            for grh in [false, true] {
+                path.grh = grh;
+                let rep = it.peer.rep(it.comm_id);
+                let done = solo.cm.handle_datagram(solo.now, &Path::Ib(path), &rep);
+                assert_eq!(done, Disposition::Ignored(IgnoreReason::WrongPath));
+            }
+            solo.assert_clean(&[it.id]);
+        });
+    }
+}
+
+#[test]
 fn a_lenient_engine_takes_peers_at_their_word() {
     let world = World::new().set(|config| config.lenient = true);
     world.solo(|mut solo| {
