@@ -12,7 +12,7 @@ test: unit features bare-metal c demo lab
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items
 
 # Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.
 unit:

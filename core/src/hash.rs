@@ -152,8 +152,7 @@ impl CommIds {
             && prefix.1 as u32 + index_bits < 32
     }
 
-    /// The communication ID of a slot. Only the generation's low bits go in (see
-    /// [`truncate`](Self::truncate)).
+    /// The communication ID of a slot. Only the generation's low bits go in.
     pub(crate) const fn encode(&self, index: u32, generation: u32) -> u32 {
         debug_assert!(index < mask(self.index_bits));
         let plain = (generation << self.index_bits | (index + 1)) & self.body_mask;

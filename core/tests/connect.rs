@@ -225,6 +225,22 @@ fn the_ack_timeout_of_the_active_side_follows_the_peers_delay() {
 }
 
 #[test]
+fn the_ack_timeout_of_the_passive_side_is_what_the_req_says() {
+    for code in [1, 14, 16, 31] {
+        World::new().solo(|mut solo| {
+            let (listener, peer) = (solo.listen(7471, 0), solo.peer());
+            let mut req = peer.req(solo.ip, 7471);
+            Req(&mut req).set_primary_local_ack_timeout(code);
+            let _ = solo.hears(&peer, &req);
+            let id = solo.tells(&["CONNECT_REQUEST"])[0].id;
+            let attrs = solo.cm.qp_attrs(id, QpState::ReadyToSend).unwrap();
+            assert_eq!(attrs.timeout, code);
+            solo.assert_clean(&[listener, id]);
+        });
+    }
+}
+
+#[test]
 fn type_of_service_and_ack_timeout_count_for_the_route() {
     World::new().run(|mut pair| {
         let listener = pair.listen(7471, 0);

@@ -446,6 +446,23 @@ fn a_thousand_destroyed_at_once_say_goodbye_and_are_gone() {
 }
 
 #[test]
+fn clean_means_that_nothing_is_left() {
+    World::new().solo(|mut solo| {
+        assert!(solo.cm.is_clean());
+        let id = solo.cm.create_id(PortSpace::Tcp, 0).unwrap();
+        assert!(!solo.cm.is_clean(), "an identifier");
+        solo.cm.destroy(solo.now, id).unwrap();
+        assert_eq!(ask(&mut solo), Disposition::Accepted);
+        assert!(!solo.cm.is_clean(), "an answer to a stranger");
+        solo.says(&["REJ"]);
+        let it = solo.bring(Established, true);
+        solo.cm.destroy(solo.now, it.id).unwrap();
+        assert!(!solo.cm.is_clean(), "a farewell");
+        solo.assert_clean(&[]);
+    });
+}
+
+#[test]
 fn a_full_gid_table_says_so() {
     World::new().of(Capacity { gids: 2, ..Capacity::of(4) }).solo(|mut solo| {
         let address = |last| ScopedIp::of(SocketAddr::from(([10, 0, 0, last], 0)));

@@ -490,6 +490,20 @@ fn link_local_addresses_keep_their_scopes() {
 }
 
 #[test]
+fn a_global_source_leaves_the_destination_its_scope() {
+    with_addresses(&["[fd00::2]:0"], |mut solo| {
+        let id = idle(&mut solo);
+        resolve(&mut solo, id, None, "[fe80::9%4]:7471").unwrap();
+        let (request, _) = question(&mut solo);
+        answer(&mut solo, request, found("[fd00::2]:0", "[fe80::9]:0")).unwrap();
+        solo.tells(&["ADDR_RESOLVED"]);
+        assert_eq!(solo.cm.peer_addr(id), Ok(addr("[fe80::9%4]:7471")));
+        assert_eq!(ScopedIp::of(solo.cm.local_addr(id).unwrap()), scoped("[fd00::2]:0"));
+        solo.assert_clean(&[id]);
+    });
+}
+
+#[test]
 fn two_interfaces_with_one_address_have_two_listeners() {
     with_addresses(&["[fe80::1%2]:0", "[fe80::1%3]:0"], |mut solo| {
         // reports A9

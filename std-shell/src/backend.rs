@@ -47,22 +47,34 @@ pub trait Backend: Send {
     fn path(&self, id: Id) -> Result<Option<Path>, Cause>;
     fn qp_attrs(&self, id: Id, to: QpState) -> Result<QpAttrs, Cause>;
     fn counters(&self) -> Counters;
+    fn in_use(&self) -> InUse;
 
     /// Does what is due, a bounded amount of it: takes what has come, sends what is owed, tells what
-    /// happened.
-    fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> io::Result<Turn>;
+    /// happened. A fault of the host stops none of the rest.
+    fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> Turn;
 
     /// What to wait for: `turn` is due when it is readable. It stays the same.
     fn fd(&self) -> BorrowedFd<'_>;
 }
 
 /// When the next turn is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Turn {
     /// At once: the bound was hit.
     pub more: bool,
     /// If nothing comes before.
     pub wake_at: Option<Instant>,
+    /// What the host could not do. It may well be so again at once: pause before the next turn.
+    pub fault: Option<io::Error>,
+}
+
+/// How much of a connection manager is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InUse {
+    /// Identifiers: listeners, connections, requests that nobody has answered.
+    pub ids: usize,
+    /// Connections, and those of destroyed identifiers that still wait for the peer's last word.
+    pub connections: usize,
 }
 
 /// An event with all that belongs to it, by value.

@@ -2,11 +2,13 @@
 
 use crate::channel::{Event, EventChannel};
 use crate::cm::Cm;
-use crate::error::{Cause, Error};
+use crate::error::{Cause, Error, Rejection};
 use crate::id::Id;
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{ConnParam, DisconnectCause, EventKind, PeerParam, PortSpace, ServiceId};
+use std::fmt;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Until when a call may block.
@@ -27,6 +29,11 @@ impl Deadline {
         Deadline::after(Duration::from_secs(seconds))
     }
 
+    /// At that instant.
+    pub const fn at(instant: Instant) -> Deadline {
+        Deadline(Some(instant))
+    }
+
     /// The instant, if there is one.
     pub fn instant(self) -> Option<Instant> {
         self.0
@@ -39,12 +46,14 @@ impl Deadline {
 }
 
 /// A connection that stands, with a channel of its own. Dropping it disconnects without waiting.
+#[must_use = "dropping a connection disconnects it"]
 pub struct Connection {
     id: Id,
     channel: EventChannel,
     peer: SocketAddr,
     peer_param: PeerParam,
     private_data: Vec<u8>,
+    ended: OnceLock<DisconnectCause>,
 }
 
 impl Connection {
@@ -68,24 +77,30 @@ impl Connection {
         &self.private_data
     }
 
-    /// Waits for the connection to end and answers the peer; `None` when the deadline passed.
+    /// Waits for the connection to end and answers the peer; `None` when the deadline passed. Once it
+    /// has ended, says so again whenever it is asked.
     ///
     /// # Errors
-    /// Of the transport.
+    /// Of the transport, if the caller drives.
     pub fn wait_disconnected(&self, deadline: Deadline) -> Result<Option<DisconnectCause>, Error> {
-        loop {
-            match self.channel.next(deadline.instant())?.map(|event| event.kind) {
-                None => return Ok(None),
-                Some(EventKind::Disconnected(cause)) => {
-                    if cause == DisconnectCause::Peer {
-                        // Lets the peer stop asking; it may have stopped by now.
-                        let _ = self.id.disconnect();
-                    }
-                    return Ok(Some(cause));
-                }
-                Some(_) => {}
+        self.channel.wait(deadline, || {
+            while self.ended.get().is_none()
+                && let Some(event) = self.channel.pop()
+            {
+                self.take(&event.kind);
             }
+            self.ended.get().copied()
+        })
+    }
+
+    fn take(&self, event: &EventKind) {
+        let EventKind::Disconnected(cause) = *event else { return };
+        if cause == DisconnectCause::Peer {
+            // Lets the peer stop asking; it may have stopped by now.
+            let _ = self.id.disconnect();
         }
+        let _ = self.ended.set(cause);
+        self.channel.end();
     }
 
     /// Ends the connection and waits for the peer's agreement.
@@ -103,7 +118,8 @@ impl Connection {
     }
 }
 
-/// A listener with a channel of its own.
+/// A listener with a channel of its own. Dropping it rejects the requests that nobody took.
+#[must_use = "dropping a listener ends it"]
 pub struct Listener {
     id: Id,
     channel: EventChannel,
@@ -124,15 +140,15 @@ impl Listener {
     /// The next request, or `None` when the deadline passed.
     ///
     /// # Errors
-    /// Of the transport.
+    /// Of the transport, if the caller drives; descriptors, in which case the request is rejected.
     pub fn request(&self, deadline: Deadline) -> Result<Option<Request>, Error> {
         loop {
-            match self.channel.next(deadline.instant())? {
+            match self.channel.next(deadline)? {
                 None => return Ok(None),
-                Some(Event { request: Some(id), kind, private_data, peer, .. }) => {
+                Some(Event { request: Some(mut id), kind, private_data, peer, .. }) => {
                     let EventKind::ConnectRequest { peer: peer_param, .. } = kind else { continue };
                     let channel = self.cm.channel()?;
-                    let id = id.migrate(&channel);
+                    id.migrate(&channel)?;
                     return Ok(Some(Request { id, channel, peer, peer_param, private_data }));
                 }
                 Some(_) => {}
@@ -142,6 +158,7 @@ impl Listener {
 }
 
 /// A request to connect. Dropping it rejects it.
+#[must_use = "dropping a request rejects it"]
 pub struct Request {
     id: Id,
     channel: EventChannel,
@@ -166,16 +183,18 @@ impl Request {
         self.peer_param
     }
 
-    /// Accepts, and waits until the connection stands.
+    /// Accepts, and waits until the connection stands. Unless `param` says otherwise, the deadline is
+    /// the attempt's.
     ///
     /// # Errors
     /// [`Error`]: the peer gave up, or the deadline passed; the request is gone.
     pub fn accept(self, param: &ConnParam<'_>, deadline: Deadline) -> Result<Connection, Error> {
-        self.id.accept(param)?;
+        self.id.accept(&deadline.applied_to(param))?;
         let Request { id, channel, peer, peer_param, private_data } = self;
-        let attempt = Attempt { id: &id, channel: &channel, peer };
+        let port = id.local_addr().map_or(0, |local| local.port());
+        let attempt = Attempt { id: &id, channel: &channel, peer, port };
         attempt.until_established("accept", deadline)?;
-        Ok(Connection { id, channel, peer, peer_param, private_data })
+        Ok(Connection { id, channel, peer, peer_param, private_data, ended: OnceLock::new() })
     }
 
     /// Rejects.
@@ -208,7 +227,8 @@ impl Cm {
         self.connect_with(None, peer, &ConnParam::new(self.next_qpn()), deadline)
     }
 
-    /// Connects: resolves, asks, establishes.
+    /// Connects: resolves, asks, establishes. Unless `param` says otherwise, the deadline is the
+    /// attempt's.
     ///
     /// # Errors
     /// [`Error`]: rejected, unreachable, the deadline passed. Nothing is left of the attempt.
@@ -227,33 +247,52 @@ impl Cm {
         };
         // Here it can still be said who has the address's UDP port.
         self.open(local)?;
-        let left = deadline.remaining().unwrap_or(RESOLVE_TIMEOUT).max(Duration::from_millis(1));
-        id.resolve_addr(Some(local), peer, left.min(RESOLVE_TIMEOUT))?;
-        let attempt = Attempt { id: &id, channel: &channel, peer };
+        let attempt = Attempt { id: &id, channel: &channel, peer, port: peer.port() };
+        id.resolve_addr(Some(local), peer, deadline.for_resolving())?;
         attempt.until("resolve", deadline, |kind| matches!(kind, EventKind::AddrResolved))?;
-        id.resolve_route(left.min(RESOLVE_TIMEOUT))?;
+        id.resolve_route(deadline.for_resolving())?;
         attempt.until("resolve", deadline, |kind| matches!(kind, EventKind::RouteResolved))?;
-        id.connect(param)?;
+        id.connect(&deadline.applied_to(param))?;
         let response = attempt
             .until("connect", deadline, |kind| matches!(kind, EventKind::ConnectResponse { .. }))?;
-        id.establish()?;
+        // Refused if the peer has given up meanwhile, as its REJECTED says.
+        let _ = id.establish();
         attempt.until_established("connect", deadline)?;
         let EventKind::ConnectResponse { peer: peer_param } = response.kind else {
             return Err(attempt.failed("connect", Cause::Closed));
         };
         let private_data = response.private_data;
-        Ok(Connection { id, channel, peer, peer_param, private_data })
+        Ok(Connection { id, channel, peer, peer_param, private_data, ended: OnceLock::new() })
     }
 }
 
 /// librdmacm's `rdma_create_ep` waits so long for each step of resolving.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The engine gives up so much later than the blocking call, which so says what happened.
+const SLACK: Duration = Duration::from_secs(1);
+
+impl Deadline {
+    fn for_resolving(self) -> Duration {
+        let left = self.remaining().unwrap_or(RESOLVE_TIMEOUT);
+        left.clamp(Duration::from_millis(1), RESOLVE_TIMEOUT)
+    }
+
+    /// The engine shall try as long as the caller waits.
+    fn applied_to<'a>(self, param: &ConnParam<'a>) -> ConnParam<'a> {
+        let mut param = *param;
+        param.timeout = param.timeout.or(self.remaining().map(|left| left.saturating_add(SLACK)));
+        param
+    }
+}
+
 /// An attempt to connect, on either side.
 struct Attempt<'a> {
     id: &'a Id,
     channel: &'a EventChannel,
     peer: SocketAddr,
+    /// Of the service.
+    port: u16,
 }
 
 impl Attempt<'_> {
@@ -269,7 +308,7 @@ impl Attempt<'_> {
         wanted: impl Fn(&EventKind) -> bool,
     ) -> Result<Event, Error> {
         loop {
-            let event = self.channel.next(deadline.instant())?;
+            let event = self.channel.next(deadline)?;
             let event = event.ok_or_else(|| self.failed(operation, Cause::TimedOut))?;
             let cause = match event.kind {
                 ref kind if wanted(kind) => return Ok(event),
@@ -277,12 +316,12 @@ impl Attempt<'_> {
                 | EventKind::RouteError(errno)
                 | EventKind::ConnectError(errno) => Cause::Host(errno),
                 EventKind::Unreachable(why) => Cause::Unreachable(why),
-                EventKind::Rejected(reason) => Cause::Rejected {
+                EventKind::Rejected(reason) => Cause::Rejected(Box::new(Rejection {
                     reason,
-                    service: ServiceId::new(PortSpace::Tcp, self.peer.port()),
+                    service: ServiceId::new(PortSpace::Tcp, self.port),
                     private_data: event.private_data,
                     additional_info: event.additional_info,
-                },
+                })),
                 EventKind::Disconnected(_) => Cause::Closed,
                 _ => continue,
             };
@@ -292,5 +331,27 @@ impl Attempt<'_> {
 
     fn failed(&self, operation: &'static str, cause: Cause) -> Error {
         cause.during(operation, self.id.local_addr(), Some(self.peer))
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("peer", &self.peer)
+            .field("ended", &self.ended.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("local", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("peer", &self.peer).finish_non_exhaustive()
     }
 }

@@ -1,18 +1,18 @@
 //! Event channels: what happened, in order, behind a file descriptor (`rdma_event_channel`).
 
 use crate::backend::Told;
+use crate::blocking::Deadline;
 use crate::cm::Cm;
 use crate::error::{Cause, Error};
 use crate::id::Id;
 use nanocm_core::EventKind;
 use rustix::event::{EventfdFlags, eventfd};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 /// Something happened to an identifier of a channel.
 pub struct Event {
@@ -38,8 +38,9 @@ impl fmt::Debug for Event {
     }
 }
 
-/// A queue of events. Readable ([`AsFd`]) while there are some. Once it is dropped, requests for its
-/// listeners are rejected.
+/// A queue of events. Readable ([`AsFd`]) while there are some. Once it is dropped, its identifiers go
+/// on in silence, and requests to its listeners, those that wait in it too, are rejected.
+#[must_use = "dropping a channel rejects the requests that wait in it"]
 pub struct EventChannel {
     cm: Cm,
     queue: Arc<Queue>,
@@ -55,22 +56,48 @@ impl EventChannel {
         self.number
     }
 
+    pub(crate) fn cm(&self) -> &Cm {
+        &self.cm
+    }
+
     /// The next event, if there is one. Does not wait; a driverless [`Cm`] is driven once.
     ///
     /// # Errors
-    /// Of the transport.
+    /// Of the transport, if the caller drives.
     pub fn try_next(&self) -> Result<Option<Event>, Error> {
-        self.cm.drive_if_driverless().map_err(waiting)?;
-        Ok(self.queue.pop(&self.cm))
+        let driven = self.cm.drive_if_driverless();
+        match self.queue.pop(&self.cm) {
+            Some(event) => Ok(Some(event)),
+            None => driven.map(|()| None).map_err(waiting),
+        }
     }
 
-    /// The next event, or `None` when `deadline` has passed.
+    /// The next event, or `None` when the deadline has passed. Several threads may wait; each event
+    /// goes to one of them.
     ///
     /// # Errors
-    /// Of the transport.
-    pub fn next(&self, deadline: Option<Instant>) -> Result<Option<Event>, Error> {
-        let pop = || self.queue.pop(&self.cm);
-        self.cm.wait_for(self.queue.fd.as_fd(), deadline, pop).map_err(waiting)
+    /// Of the transport, if the caller drives.
+    pub fn next(&self, deadline: Deadline) -> Result<Option<Event>, Error> {
+        self.wait(deadline, || self.queue.pop(&self.cm))
+    }
+
+    /// Waits for something that events bring about; asks again after each.
+    pub(crate) fn wait<R>(
+        &self,
+        deadline: Deadline,
+        ready: impl FnMut() -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        self.cm.wait_for(self.queue.fd.as_fd(), deadline.instant(), ready).map_err(waiting)
+    }
+
+    /// The next event, if it is there already.
+    pub(crate) fn pop(&self) -> Option<Event> {
+        self.queue.pop(&self.cm)
+    }
+
+    /// Wakes whoever waits, from now on: there will be no more to wait for.
+    pub(crate) fn end(&self) {
+        self.queue.ring();
     }
 }
 
@@ -84,9 +111,24 @@ impl Drop for EventChannel {
     }
 }
 
+/// Readable while there are events.
 impl AsFd for EventChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.fd.as_fd()
+    }
+}
+
+/// As [`AsFd`]; what event loops such as tokio's `AsyncFd` ask for.
+impl AsRawFd for EventChannel {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for EventChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.queue.lock().len();
+        f.debug_struct("EventChannel").field("waiting", &waiting).finish_non_exhaustive()
     }
 }
 
@@ -106,37 +148,35 @@ impl Queue {
     pub(crate) fn push(&self, told: Told) {
         let mut events = self.lock();
         if events.is_empty() {
-            // Cannot fail: the counter is 0.
-            let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+            self.ring();
         }
         events.push_back(told);
     }
 
     /// Forgets what an identifier that is no more was to be told. Requests to a destroyed listener
-    /// that nobody took are returned, to be destroyed too.
+    /// that nobody took are forgotten too, and returned to be destroyed.
     pub(crate) fn forget(&self, id: nanocm_core::Id) -> Vec<nanocm_core::Id> {
         let mut events = self.lock();
-        let mut orphans = Vec::new();
-        events.retain(|told| match told.event.kind {
-            _ if told.event.id == id => false,
-            EventKind::ConnectRequest { listener, .. } if listener == id => {
-                orphans.push(told.event.id);
-                false
-            }
-            _ => true,
-        });
+        let gone = concerned(&events, id);
+        events.retain(|told| !gone.contains(&told.event.id));
         self.settle(&events);
-        orphans
+        gone.into_iter().filter(|&other| other != id).collect()
     }
 
-    /// Takes out what one identifier is to be told.
-    pub(crate) fn take(&self, id: nanocm_core::Id) -> Vec<Told> {
+    /// Takes out what one identifier is to be told, and the requests to it that nobody took.
+    pub(crate) fn take(&self, id: nanocm_core::Id) -> VecDeque<Told> {
         let mut events = self.lock();
-        let (taken, kept) = events.drain(..).partition(|told| told.event.id == id);
+        let moved = concerned(&events, id);
+        let (taken, kept) = events.drain(..).partition(|told| moved.contains(&told.event.id));
         *events = kept;
         self.settle(&events);
-        let taken: VecDeque<Told> = taken;
-        taken.into()
+        taken
+    }
+
+    /// The requests that nobody took.
+    pub(crate) fn requests(&self) -> Vec<nanocm_core::Id> {
+        let events = self.lock();
+        events.iter().filter(|told| listener_of(told).is_some()).map(|told| told.event.id).collect()
     }
 
     fn pop(&self, cm: &Cm) -> Option<Event> {
@@ -145,6 +185,12 @@ impl Queue {
         self.settle(&events);
         drop(events);
         Some(Event::new(told, cm))
+    }
+
+    /// Makes it readable, even if it is empty.
+    fn ring(&self) {
+        // It need not be said twice: the counter is far from its limit.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 
     /// An empty queue is not readable.
@@ -158,6 +204,20 @@ impl Queue {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Told>> {
         // The queue is whole at every moment: a panic elsewhere does not spoil it.
         self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// An identifier and the requests to it, if it listens, that nobody took.
+fn concerned(events: &VecDeque<Told>, id: nanocm_core::Id) -> HashSet<nanocm_core::Id> {
+    let requests = events.iter().filter(|told| listener_of(told) == Some(id));
+    requests.map(|told| told.event.id).chain([id]).collect()
+}
+
+/// Whom a request asks.
+fn listener_of(told: &Told) -> Option<nanocm_core::Id> {
+    match told.event.kind {
+        EventKind::ConnectRequest { listener, .. } => Some(listener),
+        _ => None,
     }
 }
 

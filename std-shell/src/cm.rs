@@ -1,22 +1,23 @@
 //! [`Cm`]: a connection manager for std programs. Owns the backend behind a lock, the event channels,
 //! and the one descriptor that says when there is something to do.
 
-use crate::backend::{Backend, Turn};
+use crate::backend::{Backend, InUse, Told, Turn};
 use crate::channel::{EventChannel, Queue};
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::{Cause, Error};
 use crate::id::Id;
 use crate::provider::MadTransport;
-use nanocm_core::{Capacity, Config, Counters, PortSpace};
+use nanocm_core::{Capacity, Config, Counters, EventKind, PortSpace};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,6 +54,19 @@ struct Inner {
     backend: Box<dyn Backend>,
     channels: HashMap<u64, Arc<Queue>>,
     next_channel: u64,
+}
+
+impl Inner {
+    /// Destroys requests that nobody will answer; stale handles are others' doing.
+    fn destroy_all(&mut self, requests: Vec<nanocm_core::Id>) {
+        for request in requests {
+            let _ = self.backend.destroy(request);
+        }
+    }
+}
+
+fn is_request(told: &Told) -> bool {
+    matches!(told.event.kind, EventKind::ConnectRequest { .. })
 }
 
 /// Who drives a [`Cm`].
@@ -139,10 +153,13 @@ impl Cm {
     /// A new identifier whose events go to `channel`.
     ///
     /// # Errors
-    /// [`Error`]: none is free.
+    /// [`Error`]: none is free; the channel is another connection manager's.
     pub fn create_id(&self, channel: &EventChannel, space: PortSpace) -> Result<Id, Error> {
         let number = channel.number();
-        let handle = self.operate(|backend| backend.create_id(space, number));
+        let handle = match self.is_same(channel.cm()) {
+            true => self.operate(|backend| backend.create_id(space, number)),
+            false => Err(Cause::ForeignChannel),
+        };
         let handle = handle.map_err(|cause| cause.during("create an ID", None, None))?;
         Ok(Id::adopt(self.clone(), handle, number))
     }
@@ -179,13 +196,23 @@ impl Cm {
         self.look(|backend| backend.counters())
     }
 
+    /// How much of it is in use.
+    pub fn in_use(&self) -> InUse {
+        self.look(|backend| backend.in_use())
+    }
+
     /// Does what is due, without waiting. For who drives; harmless for others. Returns when it is due
     /// next if nothing comes before; [`as_fd`](AsFd::as_fd) is readable then.
     ///
     /// # Errors
-    /// Of the transport.
+    /// Of the transport. All else that was due has been done: go on, but pause, for it may fail again
+    /// at once.
     pub fn drive(&self) -> Result<Option<Instant>, Error> {
         self.shared.drive().map_err(|error| Cause::from(error).during("drive", None, None))
+    }
+
+    fn is_same(&self, other: &Cm) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Runs an operation, then does what it made due.
@@ -195,7 +222,7 @@ impl Cm {
     ) -> Result<R, Cause> {
         let mut inner = self.shared.lock();
         let done = f(&mut *inner.backend)?;
-        self.shared.turn(&mut inner)?;
+        self.shared.turn_quietly(&mut inner);
         Ok(done)
     }
 
@@ -210,27 +237,44 @@ impl Cm {
         // Stale only if the backend destroyed it itself.
         let _ = inner.backend.destroy(handle);
         let queue = inner.channels.get(&channel).cloned();
-        for orphan in queue.map(|queue| queue.forget(handle)).unwrap_or_default() {
-            let _ = inner.backend.destroy(orphan);
-        }
-        if let Err(error) = self.shared.turn(&mut inner) {
-            log::warn!("{error}");
-        }
+        inner.destroy_all(queue.map(|queue| queue.forget(handle)).unwrap_or_default());
+        self.shared.turn_quietly(&mut inner);
     }
 
-    /// Moves an identifier, and what it is to be told, from one channel to another.
-    pub(crate) fn migrate(&self, handle: nanocm_core::Id, from: u64, to: u64) {
+    /// Moves an identifier, and what it is to be told, to another channel. So are the requests to a
+    /// listener that nobody has taken.
+    pub(crate) fn migrate(
+        &self,
+        handle: nanocm_core::Id,
+        from: u64,
+        channel: &EventChannel,
+    ) -> Result<(), Cause> {
+        if !self.is_same(channel.cm()) {
+            return Err(Cause::ForeignChannel);
+        }
+        let to = channel.number();
         let mut inner = self.shared.lock();
-        let moved = inner.backend.set_user(handle, to).is_ok();
-        if let (true, Some(from), Some(to)) =
-            (moved, inner.channels.get(&from), inner.channels.get(&to))
-        {
-            from.take(handle).into_iter().for_each(|told| to.push(told));
+        inner.backend.set_user(handle, to)?;
+        let queues = (inner.channels.get(&from).cloned(), inner.channels.get(&to).cloned());
+        if let (Some(from), Some(to_queue)) = queues {
+            for mut told in from.take(handle) {
+                if told.event.id != handle {
+                    inner.backend.set_user(told.event.id, to)?;
+                }
+                told.event.user = to;
+                to_queue.push(told);
+            }
         }
+        Ok(())
     }
 
+    /// Nobody will take what the channel holds: its requests are rejected.
     pub(crate) fn close_channel(&self, number: u64) {
-        self.shared.lock().channels.remove(&number);
+        let mut inner = self.shared.lock();
+        if let Some(queue) = inner.channels.remove(&number) {
+            inner.destroy_all(queue.requests());
+        }
+        self.shared.turn_quietly(&mut inner);
     }
 
     pub(crate) fn drive_if_driverless(&self) -> io::Result<()> {
@@ -249,19 +293,20 @@ impl Cm {
         mut ready: impl FnMut() -> Option<R>,
     ) -> io::Result<Option<R>> {
         loop {
-            self.drive_if_driverless()?;
+            let driven = self.drive_if_driverless();
             if let Some(result) = ready() {
                 return Ok(Some(result));
             }
+            driven?;
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            let own = match self.driver {
-                Some(_) => fd,
-                None => self.shared.epoll.as_fd(),
-            };
-            wait_readable(own, left)?;
+            // Without a driver, others may drive too, and take what woke us: `fd` tells.
+            match self.driver {
+                Some(_) => wait_readable(&[fd], left)?,
+                None => wait_readable(&[fd, self.shared.epoll()], left)?,
+            }
         }
     }
 }
@@ -273,6 +318,20 @@ impl AsFd for Cm {
     }
 }
 
+/// As [`AsFd`]; what event loops such as tokio's `AsyncFd` ask for.
+impl AsRawFd for Cm {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for Cm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drive = if self.driver.is_some() { Drive::Thread } else { Drive::Caller };
+        f.debug_struct("Cm").field("drive", &drive).field("in_use", &self.in_use()).finish()
+    }
+}
+
 impl Shared {
     pub(crate) fn epoll(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
@@ -281,39 +340,48 @@ impl Shared {
     pub(crate) fn drive(&self) -> io::Result<Option<Instant>> {
         // The timer's job is to wake; an empty one answers EAGAIN.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        let turn = self.turn(&mut self.lock())?;
-        Ok(if turn.more { Some(Instant::now()) } else { turn.wake_at })
+        let turn = self.turn(&mut self.lock());
+        match turn.fault {
+            Some(fault) => Err(fault),
+            None if turn.more => Ok(Some(Instant::now())),
+            None => Ok(turn.wake_at),
+        }
     }
 
     /// One turn of the backend: events go to their channels, the timer is set for the next.
-    fn turn(&self, inner: &mut Inner) -> io::Result<Turn> {
+    fn turn(&self, inner: &mut Inner) -> Turn {
         let Inner { backend, channels, .. } = inner;
         let mut unclaimed = Vec::new();
-        let turn = backend.turn(&mut |told| match channels.get(&told.event.user) {
+        let mut turn = backend.turn(&mut |told| match channels.get(&told.event.user) {
             Some(queue) => queue.push(told),
             // The channel is closed, so nobody could answer.
-            None => unclaimed.push(told.event),
-        })?;
-        for event in unclaimed {
-            if matches!(event.kind, nanocm_core::EventKind::ConnectRequest { .. }) {
-                let _ = inner.backend.destroy(event.id);
-            }
-        }
+            None if is_request(&told) => unclaimed.push(told.event.id),
+            None => {}
+        });
+        turn.more |= !unclaimed.is_empty();
+        inner.destroy_all(unclaimed);
         let wake = match turn.wake_at {
             _ if turn.more => Some(Duration::ZERO),
             at => at.map(|at| at.saturating_duration_since(Instant::now())),
         };
-        self.set_timer(wake)?;
-        Ok(turn)
+        if let Err(error) = self.set_timer(wake) {
+            turn.fault.get_or_insert(error);
+        }
+        turn
+    }
+
+    /// A turn beside an operation that is not to blame for the transport's faults; who drives meets
+    /// them too.
+    fn turn_quietly(&self, inner: &mut Inner) {
+        if let Some(fault) = self.turn(inner).fault {
+            log::debug!("the connection manager's transport: {fault}");
+        }
     }
 
     fn set_timer(&self, wake: Option<Duration>) -> io::Result<()> {
         // Zero would disarm it.
-        let wake = wake.map_or(Duration::ZERO, |wake| wake.max(Duration::from_nanos(1)));
-        let it_value = Timespec {
-            tv_sec: wake.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: wake.subsec_nanos().into(),
-        };
+        let it_value =
+            to_timespec(wake.map_or(Duration::ZERO, |wake| wake.max(Duration::from_nanos(1))));
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = Itimerspec { it_interval, it_value };
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &value)?;
@@ -327,15 +395,20 @@ impl Shared {
     }
 }
 
-/// Waits until `fd` is readable, for at most `left`.
-pub(crate) fn wait_readable(fd: BorrowedFd<'_>, left: Option<Duration>) -> io::Result<()> {
-    let left = left.map(|left| Timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: left.subsec_nanos().into(),
-    });
-    match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], left.as_ref()) {
+/// Waits until one of these is readable, for at most `left`.
+fn wait_readable(fds: &[BorrowedFd<'_>], left: Option<Duration>) -> io::Result<()> {
+    let fds = fds.iter().copied();
+    let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    match poll(&mut fds, left.map(to_timespec).as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn to_timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
     }
 }
 

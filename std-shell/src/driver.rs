@@ -1,15 +1,12 @@
 //! The driver thread: waits until a turn is due, and takes it.
 
-use crate::cm::Shared;
+use crate::cm::{Shared, to_timespec};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-/// After a failed turn.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The thread behind a [`Cm`](crate::Cm) that drives itself. Dropping it ends and joins it.
 pub(crate) struct Driver {
@@ -38,21 +35,38 @@ impl Drop for Driver {
     }
 }
 
+/// After a fault of the host the next turn waits a little, for longer each time it happens again.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
 fn run(shared: &Shared, stop: &OwnedFd) {
-    loop {
-        let mut fds = [
-            PollFd::from_borrowed_fd(shared.epoll(), PollFlags::IN),
-            PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
-        ];
-        match poll(&mut fds, None) {
-            Ok(_) if fds[1].revents().contains(PollFlags::IN) => return,
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return log::error!("the driver thread ends: {error}"),
-        }
-        if let Err(error) = shared.drive() {
-            log::warn!("{error}");
-            // A socket beyond use stays readable: don't spin on it.
-            thread::sleep(PAUSE);
-        }
+    let mut pause = None;
+    while !wait(shared, stop, pause) {
+        pause = match (shared.drive(), pause) {
+            (Ok(_), _) => None,
+            (Err(error), None) => {
+                log::warn!("the connection manager's transport: {error}");
+                Some(FIRST_PAUSE)
+            }
+            (Err(_), Some(pause)) => Some(LONGEST_PAUSE.min(pause * 2)),
+        };
     }
+}
+
+/// Waits until a turn is due, or for so long; true if it is the end.
+fn wait(shared: &Shared, stop: &OwnedFd, pause: Option<Duration>) -> bool {
+    let mut fds = [
+        PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(shared.epoll(), PollFlags::IN),
+    ];
+    let (watched, timeout) = match pause {
+        None => (&mut fds[..], None),
+        Some(pause) => (&mut fds[..1], Some(to_timespec(pause))),
+    };
+    match poll(watched, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        // Want of memory: as good a moment as any for a turn, but not for a storm of them.
+        Err(_) => thread::sleep(LONGEST_PAUSE),
+    }
+    fds[0].revents().contains(PollFlags::IN)
 }

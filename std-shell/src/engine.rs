@@ -1,8 +1,9 @@
 //! [`Engine`]: the core engine over a transport. Follows the core's run-loop contract to the letter.
 
-use crate::backend::{Backend, Told, Turn};
+use crate::backend::{Backend, InUse, Told, Turn};
 use crate::error::Cause;
-use crate::provider::{Fault, MadTransport, Outgoing, Received, SendFailure};
+use crate::provider::{Fault, MadTransport, OpenCause, Outgoing, Received, SendFailure};
+use nanocm_core::error::BindError;
 use nanocm_core::wire::roce::UDP_PORT;
 use nanocm_core::wire::{Mad, RejectReason};
 use nanocm_core::{
@@ -10,8 +11,9 @@ use nanocm_core::{
     PortSpace, QpAttrs, QpState, Request, RocePath, Route, ScopedIp, SetupError, State,
 };
 use self_cell::{MutBorrow, self_cell};
+use std::collections::HashSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,8 @@ pub struct Engine<T> {
     transport: T,
     zero: Instant,
     outgoing: Vec<Outgoing>,
+    /// Identifiers for which the IPv6 wildcard does not stand for IPv4 too.
+    af_only: HashSet<Id>,
 }
 
 impl<T: MadTransport> Engine<T> {
@@ -42,7 +46,8 @@ impl<T: MadTransport> Engine<T> {
     pub fn new(transport: T, config: Config, capacity: Capacity) -> Result<Engine<T>, SetupError> {
         let memory = MutBorrow::new(Memory::new(capacity));
         let cm = Owned::try_new(memory, |memory| memory.borrow_mut().engine(config))?;
-        Ok(Engine { cm, transport, zero: Instant::now(), outgoing: Vec::with_capacity(BATCH) })
+        let (zero, outgoing) = (Instant::now(), Vec::with_capacity(BATCH));
+        Ok(Engine { cm, transport, zero, outgoing, af_only: HashSet::new() })
     }
 
     /// The transport.
@@ -62,6 +67,24 @@ impl<T: MadTransport> Engine<T> {
 
     fn get<R>(&self, f: impl FnOnce(&Cm<'_>) -> R) -> R {
         self.cm.with_dependent(|_, cm| f(cm))
+    }
+
+    /// All addresses of the wildcard's family; `::` stands for IPv4 too, unless told otherwise. One
+    /// family may have none.
+    fn open_wildcard(&mut self, any: IpAddr, af_only: bool) -> Result<(), Cause> {
+        if any.is_ipv4() || af_only {
+            return self.open(any, 0);
+        }
+        let no_v6 = match self.open(any, 0) {
+            Err(Cause::Open(error)) if error.cause == OpenCause::NoAddress => {
+                Err(Cause::Open(error))
+            }
+            opened => Ok(opened?),
+        };
+        match self.open(Ipv4Addr::UNSPECIFIED.into(), 0) {
+            Err(Cause::Open(error)) if error.cause == OpenCause::NoAddress => Ok(no_v6?),
+            opened => opened,
+        }
     }
 
     /// Hands address changes to the engine.
@@ -127,8 +150,8 @@ impl<T: MadTransport> Engine<T> {
         Ok(route)
     }
 
-    /// Sends one batch of what is owed. True if there may be more.
-    fn send(&mut self) -> io::Result<bool> {
+    /// Sends one batch of what is owed.
+    fn send(&mut self, faults: &mut Faults) -> Sent {
         let now = self.now();
         let (cm, transport, outgoing) = (&mut self.cm, &mut self.transport, &mut self.outgoing);
         cm.with_dependent_mut(|_, cm| {
@@ -138,15 +161,62 @@ impl<T: MadTransport> Engine<T> {
             {
                 outgoing.push(Outgoing { path: transmit.path, token: transmit.token, mad });
             }
-            if outgoing.is_empty() {
-                return Ok(false);
+            let mut sent = Sent { full: outgoing.len() == BATCH, ..Sent::default() };
+            let mut done = 0;
+            while done < outgoing.len() {
+                let mut failed = |failure: SendFailure<'_>| {
+                    sent.failed = true;
+                    report(cm, now, &failure);
+                };
+                match transport.send(&outgoing[done..], &mut failed) {
+                    Ok(count) => {
+                        done += count;
+                        sent.blocked = done < outgoing.len();
+                        break;
+                    }
+                    // What cannot go must not keep the others.
+                    Err(error) => {
+                        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                        cm.handle_send_failed(now, outgoing[done].token, errno);
+                        done += 1;
+                        sent.failed = true;
+                        faults.note(error);
+                    }
+                }
             }
-            let full = outgoing.len() == BATCH;
-            let done = transport.send(outgoing, &mut |failure| report(cm, now, &failure))?;
             // What the host does not take now is offered again, before anything newer.
             outgoing.drain(..done);
-            Ok(full || !outgoing.is_empty())
+            sent
         })
+    }
+}
+
+/// What became of a batch.
+#[derive(Default)]
+struct Sent {
+    /// There may be more than it held.
+    full: bool,
+    /// The host takes no more now.
+    blocked: bool,
+    /// The engine has been told of failures, which may be events and new messages.
+    failed: bool,
+}
+
+/// What the host is given to recover before it is offered more.
+const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
+
+/// The first fault of a turn.
+#[derive(Default)]
+struct Faults(Option<io::Error>);
+
+impl Faults {
+    fn note(&mut self, error: io::Error) {
+        self.0.get_or_insert(error);
+    }
+
+    /// The result, or what stands for it after a fault.
+    fn or<R: Default>(&mut self, result: io::Result<R>) -> R {
+        result.map_err(|error| self.note(error)).unwrap_or_default()
     }
 }
 
@@ -170,12 +240,14 @@ fn report(cm: &mut Cm<'_>, now: nanocm_core::Instant, failure: &SendFailure<'_>)
 impl<T: MadTransport> Backend for Engine<T> {
     /// Its socket, then its place in the engine's GID table.
     fn open(&mut self, local: IpAddr, scope: u32) -> Result<(), Cause> {
+        check_scope(local, scope)?;
         self.transport.open(local, scope)?;
         self.follow_ports()?;
         Ok(())
     }
 
     fn source_for(&mut self, destination: SocketAddr) -> Result<SocketAddr, Cause> {
+        check_scope(destination.ip(), scope_of(destination))?;
         Ok(self.transport.source_for(None, destination)?.address.with_port(0))
     }
 
@@ -192,8 +264,8 @@ impl<T: MadTransport> Backend for Engine<T> {
 
     fn listen(&mut self, id: Id, backlog: u32) -> Result<(), Cause> {
         let local = self.local_addr(id)?;
-        if local.ip().is_unspecified() {
-            self.open(local.ip(), 0)?;
+        if self.state(id)? == State::AddrBound && local.ip().is_unspecified() {
+            self.open_wildcard(local.ip(), self.af_only.contains(&id))?;
         }
         Ok(self.with(|cm, _| cm.listen(id, backlog))?)
     }
@@ -244,7 +316,13 @@ impl<T: MadTransport> Backend for Engine<T> {
     }
 
     fn set_option(&mut self, id: Id, option: IdOption) -> Result<(), Cause> {
-        Ok(self.with(|cm, _| cm.set_option(id, option))?)
+        self.with(|cm, _| cm.set_option(id, option))?;
+        match option {
+            IdOption::AfOnly(true) => _ = self.af_only.insert(id),
+            IdOption::AfOnly(false) => _ = self.af_only.remove(&id),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn set_user(&mut self, id: Id, user: u64) -> Result<(), Cause> {
@@ -253,6 +331,7 @@ impl<T: MadTransport> Backend for Engine<T> {
 
     fn destroy(&mut self, id: Id) -> Result<(), Cause> {
         self.with(|cm, now| cm.destroy(now, id))?;
+        self.af_only.remove(&id);
         Ok(())
     }
 
@@ -284,12 +363,18 @@ impl<T: MadTransport> Backend for Engine<T> {
         self.get(|cm| *cm.counters())
     }
 
-    fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> io::Result<Turn> {
+    fn in_use(&self) -> InUse {
+        let (ids, connections) = self.get(|cm| cm.in_use());
+        InUse { ids, connections }
+    }
+
+    fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> Turn {
+        let mut faults = Faults::default();
         // What the wire holds first, then the clock: after a pause answers may be waiting there.
-        let received = self.receive()?;
+        let received = faults.or(self.receive());
         if received == 0 {
             // Addresses come and go rarely: they need not be asked for under load.
-            self.follow_ports()?;
+            faults.or(self.follow_ports());
         }
         let late = self.with(|cm, now| cm.handle_timeout(now, BATCH));
         self.answer_requests();
@@ -298,10 +383,15 @@ impl<T: MadTransport> Backend for Engine<T> {
                 tell(describe(cm, event));
             }
         });
-        let unsent = self.send()?;
-        let wake_at =
+        let sent = self.send(&mut faults);
+        let due =
             self.get(|cm| cm.poll_at()).map(|at| self.zero + Duration::from_nanos(at.as_nanos()));
-        Ok(Turn { more: received > 0 || late || unsent, wake_at })
+        let again = sent.blocked.then(|| Instant::now() + BLOCKED_PAUSE);
+        Turn {
+            more: received > 0 || late || sent.failed || sent.full && !sent.blocked,
+            wake_at: [due, again].into_iter().flatten().min(),
+            fault: faults.0,
+        }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -317,6 +407,14 @@ fn describe(cm: &Cm<'_>, event: nanocm_core::Event) -> Told {
         additional_info: cm.additional_info(event.id).to_vec(),
         local: cm.local_addr(event.id).unwrap_or(any),
         peer: cm.peer_addr(event.id).unwrap_or(any),
+    }
+}
+
+/// Of a link-local address the kernel would only say that it is invalid.
+fn check_scope(ip: IpAddr, scope: u32) -> Result<(), BindError> {
+    match ip {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() && scope == 0 => Err(BindError::ScopeMissing),
+        _ => Ok(()),
     }
 }
 

@@ -40,36 +40,47 @@ pub enum Cause {
     /// The identifier is in no state for it.
     Op(OpError),
     /// The provider cannot use the address.
-    Open(OpenError),
+    Open(Box<OpenError>),
     /// The host could not find the way (errno).
     Host(i32),
     /// The peer, or its connection manager, refused.
-    Rejected {
-        /// Why, in the peer's words.
-        reason: RejectReason,
-        /// The service that was asked for.
-        service: ServiceId,
-        /// What the peer's application says.
-        private_data: Vec<u8>,
-        /// Additional information.
-        additional_info: Vec<u8>,
-    },
+    Rejected(Box<Rejection>),
     /// The peer does not answer.
     Unreachable(Unreachable),
     /// The deadline of a blocking call passed.
     TimedOut,
     /// The connection ended before it stood.
     Closed,
+    /// The channel is another connection manager's.
+    ForeignChannel,
     /// The engine cannot be set up.
     Setup(nanocm_core::SetupError),
     /// A system call failed.
     Io(io::Error),
 }
 
+/// A REJ: what a peer, or its connection manager, says when it refuses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rejection {
+    /// Why, in the peer's words.
+    pub reason: RejectReason,
+    /// The service that was asked for.
+    pub service: ServiceId,
+    /// What the peer's application says: the whole field, 148 octets.
+    pub private_data: Vec<u8>,
+    /// Additional information.
+    pub additional_info: Vec<u8>,
+}
+
 impl Error {
     /// The errno a librdmacm user would expect: one per cause.
     pub fn errno(&self) -> i32 {
         self.cause.errno()
+    }
+
+    /// What to do about it, where there is something to say.
+    pub fn advice(&self) -> Option<&'static str> {
+        self.cause.advice()
     }
 }
 
@@ -85,11 +96,38 @@ impl Cause {
             Cause::Op(e) => e.errno(),
             Cause::Open(e) => e.errno,
             Cause::Host(errno) => *errno,
-            Cause::Rejected { .. } => libc::ECONNREFUSED,
+            Cause::Rejected(_) => libc::ECONNREFUSED,
             Cause::Unreachable(_) | Cause::TimedOut => libc::ETIMEDOUT,
             Cause::Closed => libc::ECONNABORTED,
-            Cause::Setup(_) => libc::EINVAL,
+            Cause::Setup(_) | Cause::ForeignChannel => libc::EINVAL,
             Cause::Io(e) => e.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+
+    /// What to do about it, where there is something to say.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Cause::Open(error) => error.advice(),
+            Cause::Bind(error) | Cause::Resolve(ResolveError::Bind { error }) => match error {
+                BindError::PortInUse => Some("use another port; 0 stands for any"),
+                BindError::TupleInUse => Some("use another local port; 0 stands for any"),
+                BindError::ScopeMissing => Some("write it as fe80::1%eth0"),
+                _ => None,
+            },
+            Cause::Rejected(rejection) => match rejection.reason {
+                RejectReason::INVALID_SERVICE_ID => {
+                    Some("start a listener on that port, or connect to the port of one")
+                }
+                RejectReason::NO_RESOURCES | RejectReason::STALE => Some("try again in a moment"),
+                _ => None,
+            },
+            Cause::Unreachable(Unreachable::SendFailed(libc::ECONNREFUSED)) => {
+                Some("start a connection manager there")
+            }
+            Cause::Unreachable(_) | Cause::TimedOut => Some(
+                "see whether a connection manager runs there, and whether UDP 4791 gets through",
+            ),
+            _ => None,
         }
     }
 
@@ -127,27 +165,47 @@ impl fmt::Display for Cause {
             Cause::Connect(e) => e.fmt(f),
             Cause::Op(e) => e.fmt(f),
             Cause::Open(e) => e.fmt(f),
-            Cause::Host(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
-            Cause::Rejected { reason, service, .. } => {
-                write!(f, "rejected with reason {}: {} ({service})", reason.0, reason.text())
+            Cause::Host(errno) => f.write_str(&words(&io::Error::from_raw_os_error(*errno))),
+            Cause::Rejected(rejection) => rejection.fmt(f),
+            Cause::Unreachable(Unreachable::SendFailed(libc::ECONNREFUSED)) => {
+                f.write_str("nothing answers UDP 4791 at that address")
             }
-            Cause::Unreachable(Unreachable::SendFailed(errno)) => write!(
-                f,
-                "cannot send there ({}); does anything answer UDP 4791 at that address?",
-                io::Error::from_raw_os_error(*errno)
-            ),
-            Cause::Unreachable(_) => f.write_str(
-                "no answer; is its connection manager running, and does UDP 4791 get through?",
-            ),
-            Cause::TimedOut => f.write_str("the deadline passed"),
+            Cause::Unreachable(Unreachable::SendFailed(errno)) => {
+                let error = io::Error::from_raw_os_error(*errno);
+                write!(f, "cannot be sent there: {}", words(&error))
+            }
+            Cause::Unreachable(_) => f.write_str("no answer"),
+            Cause::TimedOut => f.write_str("no answer before the deadline"),
             Cause::Closed => f.write_str("the connection ended before it stood"),
+            Cause::ForeignChannel => {
+                f.write_str("the event channel belongs to another connection manager")
+            }
             Cause::Setup(e) => e.fmt(f),
-            Cause::Io(e) => e.fmt(f),
+            Cause::Io(e) => f.write_str(&words(e)),
         }
     }
 }
 
+/// What a system error says, without its number.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rejection { reason, service, .. } = self;
+        write!(f, "rejected with reason {}: {} ({service})", reason.0, reason.text())
+    }
+}
+
 impl std::error::Error for Error {}
+
+impl From<OpenError> for Cause {
+    fn from(error: OpenError) -> Cause {
+        Cause::Open(Box::new(error))
+    }
+}
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
@@ -172,7 +230,6 @@ causes! {
     ResolveError => Resolve,
     ConnectError => Connect,
     OpError => Op,
-    OpenError => Open,
     nanocm_core::SetupError => Setup,
     io::Error => Io,
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// An identifier. Dropping it destroys it: never blocks, tells the peer what it needs to know,
 /// releases the port.
+#[must_use = "dropping an identifier destroys it"]
 pub struct Id {
     cm: Cm,
     handle: nanocm_core::Id,
@@ -32,12 +33,16 @@ impl Id {
         &self.cm
     }
 
-    /// Sends its further events to another channel, and takes those along that wait in the old one.
-    #[must_use]
-    pub fn migrate(mut self, channel: &EventChannel) -> Id {
-        self.cm.migrate(self.handle, self.channel, channel.number());
+    /// Sends its further events to another channel, and takes those along that wait in the old one:
+    /// its own, and the requests to it if it listens.
+    ///
+    /// # Errors
+    /// [`Cause::ForeignChannel`]; nothing has changed.
+    pub fn migrate(&mut self, channel: &EventChannel) -> Result<(), Error> {
+        let moved = self.cm.migrate(self.handle, self.channel, channel);
+        moved.map_err(|cause| self.error("migrate", cause))?;
         self.channel = channel.number();
-        self
+        Ok(())
     }
 
     /// Binds it to a local address (opening its socket) or the wildcard, and to a port or, with 0,
@@ -165,12 +170,13 @@ impl Id {
         self.cm.look(|backend| backend.conn_state(self.handle)).unwrap_or_default()
     }
 
-    /// Its address, as far as known.
+    /// Its address and port, once bound.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.cm.look(|backend| backend.local_addr(self.handle)).ok()
+        let local = self.cm.look(|backend| backend.local_addr(self.handle)).ok()?;
+        (local.port() != 0).then_some(local)
     }
 
-    /// The peer's address, as far as known.
+    /// The peer's address and port, once known.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         let peer = self.cm.look(|backend| backend.peer_addr(self.handle)).ok()?;
         (peer.port() != 0).then_some(peer)
@@ -186,9 +192,12 @@ impl Id {
         operation: &'static str,
         f: impl FnOnce(&mut dyn crate::Backend, nanocm_core::Id) -> Result<R, Cause>,
     ) -> Result<R, Error> {
-        self.cm
-            .operate(|backend| f(backend, self.handle))
-            .map_err(|cause| cause.during(operation, self.local_addr(), self.peer_addr()))
+        let done = self.cm.operate(|backend| f(backend, self.handle));
+        done.map_err(|cause| self.error(operation, cause))
+    }
+
+    pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {
+        cause.during(operation, self.local_addr(), self.peer_addr())
     }
 }
 

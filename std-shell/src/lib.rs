@@ -40,12 +40,12 @@ mod id;
 pub mod netns;
 pub mod provider;
 
-pub use backend::{Backend, Told, Turn};
+pub use backend::{Backend, InUse, Told, Turn};
 pub use blocking::{Connection, Deadline, Listener, Request};
 pub use channel::{Event, EventChannel};
 pub use cm::{Cm, Drive, random_seed};
 pub use engine::Engine;
-pub use error::{Cause, Error};
+pub use error::{Cause, Error, Rejection};
 pub use id::Id;
 pub use nanocm_core as core;
 pub use nanocm_core::wire::RejectReason;

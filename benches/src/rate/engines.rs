@@ -132,8 +132,10 @@ impl End {
     }
 
     fn turn(&mut self) -> Result<()> {
-        self.engine.turn(&mut |told| self.told.push(told))?;
-        Ok(())
+        match self.engine.turn(&mut |told| self.told.push(told)).fault {
+            Some(fault) => Err(fault.into()),
+            None => Ok(()),
+        }
     }
 
     /// A queue pair that is not in use: there are more numbers than connections.

@@ -24,7 +24,7 @@ impl Cm<'_> {
         if state != State::AddrBound {
             return Err(ListenError::InvalidState { state });
         }
-        let backlog = if backlog == 0 { self.config.default_backlog } else { backlog };
+        let backlog = if backlog == 0 { self.config.default_backlog.max(1) } else { backlog };
         self.ids.start_listening(index, backlog)
     }
 }

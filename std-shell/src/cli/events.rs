@@ -35,7 +35,6 @@ impl Reporter {
         match event.kind {
             EventKind::Rejected(reason) => put_reason(&mut object, reason),
             EventKind::Disconnected(cause) => put(&mut object, "cause", cause.name()),
-            EventKind::Unreachable(_) => {}
             _ => {}
         }
         if !event.private_data.is_empty() {
@@ -61,8 +60,7 @@ impl Reporter {
         let number = self.number(listener);
         object.insert("listener".into(), number.into());
         put_reason(&mut object, reason);
-        let words = format!("rejected {}: {}", request.peer, reason.text());
-        self.print(object, &words)
+        self.print(object, &format!("rejected {}: reason {reason}", request.peer))
     }
 
     /// Forgets an identifier that is no more.

@@ -1,7 +1,7 @@
 //! The library's errors as the program reports them: cause in one word, holder, advice.
 
-use super::output::{Failure, Object, Stop};
-use nanocm::core::error::{BindError, ListenError};
+use super::output::{Failure, Object, Outcome, Stop};
+use nanocm::core::error::{BindError, ConnectError, ListenError, ResolveError};
 use nanocm::provider::Holder;
 use nanocm::{Cause, Error, Unreachable};
 
@@ -18,8 +18,8 @@ impl From<Error> for Failure {
         failure.peer = error.peer.map(|peer| peer.to_string());
         if let Cause::Open(open) = &error.cause {
             failure.holder = open.holder().map(holder_object);
-            failure.advice = open.advice().map(str::to_owned);
         }
+        failure.advice = error.advice().map(str::to_owned);
         failure
     }
 }
@@ -38,21 +38,43 @@ fn holder_object(holder: &Holder) -> Object {
     object
 }
 
+/// Names are part of the program's contract: see `docs/cli.md`.
 fn cause_name(cause: &Cause) -> &'static str {
     match cause {
         Cause::Open(open) => open.cause_name(),
-        Cause::Bind(BindError::PortInUse) => "rdma-id",
-        Cause::Bind(BindError::TupleInUse) => "tuple",
-        Cause::Bind(BindError::PortsExhausted) => "exhausted",
-        Cause::Bind(BindError::AddrNotLocal) => "not-local",
-        Cause::Bind(BindError::ScopeMissing) => "scope-missing",
+        Cause::Bind(error) | Cause::Resolve(ResolveError::Bind { error }) => bind_name(error),
         Cause::Listen(ListenError::ListenConflict) => "listen-conflict",
-        Cause::Rejected { .. } => "rejected",
+        Cause::Connect(ConnectError::PrivateDataTooLong { .. }) => TOO_LONG,
+        Cause::Connect(ConnectError::AlreadyGone) | Cause::Closed => "closed",
+        Cause::Rejected(_) => "rejected",
         Cause::Unreachable(Unreachable::SendFailed(_)) => "send-failed",
         Cause::Unreachable(_) | Cause::TimedOut => "timeout",
         Cause::Host(_) | Cause::Io(_) => "host",
-        Cause::Create(_) => "full",
-        Cause::Closed => "closed",
+        Cause::Create(_) | Cause::Resolve(ResolveError::Full) => "full",
         _ => "illegal",
     }
+}
+
+fn bind_name(error: &BindError) -> &'static str {
+    match error {
+        BindError::PortInUse => "rdma-id",
+        BindError::TupleInUse => "tuple",
+        BindError::PortsExhausted => "exhausted",
+        BindError::AddrNotLocal => "not-local",
+        BindError::ScopeMissing => "scope-missing",
+        BindError::Full => "full",
+        _ => "illegal",
+    }
+}
+
+const TOO_LONG: &str = "too-long";
+
+/// Private data that does not fit into its message, told before anything is sent.
+pub(crate) fn check_length(data: &[u8], message: &str, limit: usize) -> Outcome {
+    if data.len() <= limit {
+        return Ok(());
+    }
+    let text =
+        format!("{} octets of private data are too many: a {message} takes {limit}", data.len());
+    Err(Failure::new(libc::EMSGSIZE, TOO_LONG, text).into())
 }

@@ -2,14 +2,17 @@
 
 use super::args::{self, Address, PrivateData};
 use super::events::Reporter;
-use super::output::Outcome;
+use super::failure::check_length;
+use super::output::{Failure, Outcome};
 use super::provider::{self, Provider};
 use super::signals::Signals;
 use nanocm::core::Id as Handle;
+use nanocm::core::wire::{Mad, Rej, Rep};
 use nanocm::{
-    Cm, ConnParam, ConnState, Event, EventChannel, EventKind, Id, PortSpace, RejectReason,
+    Cm, ConnParam, ConnState, Deadline, Event, EventChannel, EventKind, Id, PortSpace, RejectReason,
 };
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Listen for connections: accept them (or reject, with --reject) and report what happens
@@ -18,6 +21,9 @@ pub(crate) struct Args {
     /// Where to listen: 1.2.3.4:PORT, [v6]:PORT, 0.0.0.0:PORT for every address; port 0 for any
     #[arg(value_name = "ADDR:PORT", value_parser = args::address)]
     address: Address,
+    /// In which port space: tcp (connections) or udp (datagram services)
+    #[arg(long, value_name = "tcp|udp", default_value = "tcp", hide_possible_values = true)]
+    space: Space,
     /// How CM messages travel: udp, raw, umad:CA/PORT, kernel
     #[arg(long, value_name = "P", default_value = "udp")]
     provider: Provider,
@@ -41,7 +47,21 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
+/// The port spaces of the command line.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Space {
+    Tcp,
+    Udp,
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
+    if args.space == Space::Udp {
+        return Err(no_datagrams().into());
+    }
+    match args.reject {
+        Some(_) => check_length(&args.private_data.0, "REJ", Rej::<&Mad>::PRIVATE_DATA)?,
+        None => check_length(&args.private_data.0, "REP", Rep::<&Mad>::PRIVATE_DATA)?,
+    }
     let address = provider::ip(args.address)?;
     let mut signals = Signals::take()?;
     let cm = args.provider.cm(CONNECTIONS)?;
@@ -60,25 +80,33 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let local = listener.local_addr().unwrap_or(address);
     server.reporter.listening(listener.handle(), local)?;
-    while !server.is_done() {
-        let wake = cm.drive()?;
+    loop {
         server.take_events(&channel)?;
+        if server.is_done() {
+            return Ok(());
+        }
         if signals.arrived() {
             drop(listener);
             return server.stop(&channel);
         }
-        if !server.is_done() {
-            signals.wait(&cm, wake)?;
-        }
+        signals.wait(&[cm.as_fd(), channel.as_fd()], None)?;
     }
-    Ok(())
+}
+
+fn no_datagrams() -> Failure {
+    let message = "datagram services (SIDR) are not part of this version".to_owned();
+    let mut failure = Failure::new(libc::EOPNOTSUPP, "unsupported", message);
+    failure.advice = Some("use `--space tcp`".to_owned());
+    failure
 }
 
 /// Room for so many connections at a time.
 const CONNECTIONS: usize = 16_384;
 
-/// A rejected request's identifier is kept so long, to answer a repetition alike.
+/// A rejected request's identifier is kept so long, to answer a repetition alike, while there are not
+/// too many of them.
 const KEEP_REJECTED: Duration = Duration::from_secs(30);
+const MOST_REJECTED: usize = CONNECTIONS / 4;
 
 /// After a signal peers have so long to agree to the end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -99,63 +127,71 @@ impl Server<'_> {
     }
 
     fn take_events(&mut self, channel: &EventChannel) -> Outcome {
+        self.forget_rejected();
         while !self.is_done()
             && let Some(event) = channel.try_next()?
         {
             self.take(event)?;
         }
+        Ok(())
+    }
+
+    fn forget_rejected(&mut self) {
         let now = Instant::now();
-        while self.rejected.front().is_some_and(|(at, _)| *at + KEEP_REJECTED < now) {
+        while self.rejected.front().is_some_and(|(at, _)| *at + KEEP_REJECTED < now)
+            || self.rejected.len() > MOST_REJECTED
+        {
             self.rejected.pop_front();
+        }
+    }
+
+    fn take(&mut self, mut event: Event) -> Outcome {
+        if event.kind != EventKind::TimewaitExit || self.args.verbose {
+            self.reporter.event(&event, Some(self.listener))?;
+        }
+        match event.kind {
+            EventKind::ConnectRequest { .. } => {
+                if let Some(id) = event.request.take() {
+                    return self.answer(&event, id);
+                }
+            }
+            EventKind::Disconnected(_) => {
+                // Answers the peer's DREQ; after our own there is nothing to answer, and it may have
+                // stopped asking.
+                if let Some(id) = self.connections.get(&event.id)
+                    && id.conn_state() == ConnState::DreqRcvd
+                {
+                    let _ = id.disconnect();
+                }
+                // The identifier stays until timewait is over.
+                self.ended += 1;
+            }
+            EventKind::TimewaitExit => self.forget(event.id),
+            EventKind::Rejected(_) | EventKind::Unreachable(_) | EventKind::ConnectError(_) => {
+                self.ended += 1;
+                self.forget(event.id);
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    fn take(&mut self, mut event: Event) -> Outcome {
-        match event.kind {
-            EventKind::ConnectRequest { .. } => {
-                self.reporter.event(&event, Some(self.listener))?;
-                let Some(id) = event.request.take() else { return Ok(()) };
-                self.answer(&event, id)
-            }
-            EventKind::Disconnected(_) => {
-                self.reporter.event(&event, Some(self.listener))?;
-                // Answers the peer's DREQ; after our own there is nothing to answer.
-                if let Some(id) = self.connections.get(&event.id)
-                    && id.conn_state() == ConnState::DreqRcvd
-                {
-                    id.disconnect()?;
-                }
-                // The identifier stays until timewait is over.
-                self.ended += 1;
-                Ok(())
-            }
-            EventKind::TimewaitExit => {
-                if self.args.verbose {
-                    self.reporter.event(&event, Some(self.listener))?;
-                }
-                self.connections.remove(&event.id);
-                self.reporter.forget(event.id);
-                Ok(())
-            }
-            EventKind::Rejected(_) | EventKind::Unreachable(_) | EventKind::ConnectError(_) => {
-                self.reporter.event(&event, Some(self.listener))?;
-                self.ended += 1;
-                self.connections.remove(&event.id);
-                Ok(())
-            }
-            _ => Ok(self.reporter.event(&event, Some(self.listener))?),
-        }
+    fn forget(&mut self, id: Handle) {
+        self.connections.remove(&id);
+        self.reporter.forget(id);
     }
 
     fn answer(&mut self, request: &Event, id: Id) -> Outcome {
         if let Some(reason) = self.args.reject {
-            // Refused only if the peer gave up meanwhile: that is an end too.
             if id.reject(reason, &self.args.private_data.0).is_ok() {
+                self.rejected.push_back((Instant::now(), id));
+                self.ended += 1;
                 self.reporter.rejected_by_us(request, self.listener, reason)?;
+                self.reporter.forget(request.id);
+            } else {
+                // The peer gave up meanwhile, as the next event says.
+                self.connections.insert(request.id, id);
             }
-            self.rejected.push_back((Instant::now(), id));
-            self.ended += 1;
             return Ok(());
         }
         let mut param = ConnParam::new(self.cm.next_qpn());
@@ -164,24 +200,31 @@ impl Server<'_> {
             param.responder_resources = peer.responder_resources;
             param.initiator_depth = peer.initiator_depth;
         }
-        id.accept(&param)?;
+        // Refused only if the peer gave up meanwhile, as the next event says.
+        if let Err(error) = id.accept(&param) {
+            log::debug!("{error}");
+        }
         self.connections.insert(request.id, id);
         Ok(())
     }
 
     /// Disconnects all and waits a little for the peers to agree.
     fn stop(&mut self, channel: &EventChannel) -> Outcome {
-        let until = Instant::now() + GRACE;
+        let until = Deadline::after(GRACE);
         for id in self.connections.values() {
             if id.conn_state() == ConnState::Established {
-                id.disconnect()?;
+                let _ = id.disconnect();
             }
         }
-        while self.connections.values().any(|id| id.conn_state() == ConnState::DreqSent) {
-            match channel.next(Some(until))? {
+        let waits = |id: &Id| id.conn_state() == ConnState::DreqSent;
+        while self.connections.values().any(waits) {
+            match channel.next(until)? {
                 Some(event) => self.take(event)?,
                 None => break,
             }
+        }
+        while let Some(event) = channel.try_next()? {
+            self.take(event)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -28,14 +28,11 @@ impl Signals {
         matches!(self.told.read(&mut [0; 16]), Ok(1..))
     }
 
-    /// Waits for a signal or until `other` is readable or the time has come.
-    pub(crate) fn wait(&self, other: impl AsFd, until: Option<Instant>) -> io::Result<()> {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let left = left.map(to_timespec);
-        let mut fds = [
-            PollFd::from_borrowed_fd(other.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.told.as_fd(), PollFlags::IN),
-        ];
+    /// Waits for a signal, for one of the others to be readable, or for the moment.
+    pub(crate) fn wait(&self, others: &[BorrowedFd<'_>], until: Option<Instant>) -> io::Result<()> {
+        let left = until.map(|until| to_timespec(until.saturating_duration_since(Instant::now())));
+        let all = others.iter().copied().chain([self.told.as_fd()]);
+        let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),

@@ -6,6 +6,7 @@ use super::{CLIENT, SERVER, Show};
 use nanocm::core::wire::Attribute;
 use nanocm::{
     Cause, Cm, ConnParam, Connection, Deadline, DisconnectCause, Error, Listener, RejectReason,
+    Rejection,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ impl Stage<'_> {
             (self.connect_to(PORT, b""), server.join())
         });
         let told = match connected {
-            Err(Error { cause: Cause::Rejected { reason, private_data, .. }, .. }) => {
+            Err(Error { cause: Cause::Rejected(rejection), .. }) => {
+                let Rejection { reason, private_data, .. } = *rejection;
                 self.show.text(&format!("  -> rejected: {}", reason.text()))?;
                 reason == RejectReason::CONSUMER && private_data.starts_with(b"come back later\0")
             }
@@ -73,8 +75,8 @@ impl Stage<'_> {
         let told = match self.connect_to(PORT + 1, b"") {
             Err(error) => {
                 self.show.text(&format!("  -> {error}"))?;
-                let Cause::Rejected { reason, .. } = error.cause else { return Ok(()) };
-                reason == RejectReason::INVALID_SERVICE_ID
+                matches!(error.cause, Cause::Rejected(rejection)
+                    if rejection.reason == RejectReason::INVALID_SERVICE_ID)
             }
             Ok(_) => false,
         };
