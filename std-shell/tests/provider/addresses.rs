@@ -80,7 +80,8 @@ fn an_address_is_not_told_before_it_can_be_used() {
             std::thread::sleep(std::time::Duration::from_millis(20));
             all.extend(news(&mut endpoint));
         }
-        // It is open at once.
+        // It is open at once. (The route to it takes the kernel a little longer.)
+        crate::netns::wait_until_reached("fd09::9", "fd09::9");
         endpoint.send(&[outgoing(path("fd09::9", "fd09::9"), 1)]);
         endpoint.until(|endpoint| endpoint.mads.len() == 1);
     });

@@ -227,6 +227,8 @@ fn link_local_addresses_work_with_their_scope() {
         crate::netns::ip("link set d1 up");
         crate::netns::ip("address add fe80::a/64 dev d0 nodad");
         crate::netns::ip("address add fe80::b/64 dev d0 nodad");
+        crate::netns::wait_until_reached("fe80::a%d0", "fe80::b%d0");
+        crate::netns::wait_until_reached("fe80::b%d0", "fe80::a%d0");
         let mut sender = Endpoint::new("udp");
         let mut scope = None;
         sender
