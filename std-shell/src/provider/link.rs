@@ -140,7 +140,8 @@ impl<L: Link> Opened<L> {
         counters: &mut TransportCounters,
         f: &mut dyn FnMut(Received<'_>),
     ) -> io::Result<usize> {
-        loop {
+        // Whatever is there to be told, it is told within a few looks.
+        for _ in 0..4 {
             let error = match sys::receive(self.link.socket(), slots, 0) {
                 Ok(count) => {
                     slots[..count].iter().for_each(|slot| f(self.unwrap(slot, counters)));
@@ -155,8 +156,9 @@ impl<L: Link> Opened<L> {
             if count > 0 || error.kind() == io::ErrorKind::WouldBlock {
                 return Ok(count);
             }
-            // The errno is taken off the socket by being told: look again.
+            // The queue had no room for the message; the errno is off the socket by now.
         }
+        Ok(0)
     }
 
     fn unwrap<'a>(&mut self, slot: &'a Slot, counters: &mut TransportCounters) -> Received<'a> {

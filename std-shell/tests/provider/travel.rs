@@ -207,14 +207,16 @@ fn what_does_not_fit_the_receive_buffer_is_counted() {
             let mut receiver = Endpoint::open(kind, "127.0.0.2");
             let batch: Vec<_> =
                 (0..20_000).map(|i| outgoing(path("127.0.0.1", "127.0.0.2"), i)).collect();
-            assert_eq!(sender.send(&batch), 20_000);
-            receiver.drain();
-            // The loss is told with the first datagram that came after it.
-            sender.send(&[outgoing(path("127.0.0.1", "127.0.0.2"), 0)]);
-            receiver.drain();
-            let lost = receiver.transport.counters().rx_overflow;
-            assert!(lost > 0);
-            assert_eq!(receiver.mads.len() as u64 + lost, 20_001, "{kind}");
+            for round in 1..=2 {
+                assert_eq!(sender.send(&batch), 20_000);
+                receiver.drain();
+                // The loss is told with the first datagram that came after it.
+                sender.send(&batch[..1]);
+                receiver.drain();
+                let lost = receiver.transport.counters().rx_overflow;
+                assert!(lost > 0);
+                assert_eq!(receiver.mads.len() as u64 + lost, round * 20_001, "{kind}");
+            }
         }
     });
 }
