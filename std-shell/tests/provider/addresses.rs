@@ -1,6 +1,7 @@
 //! Addresses come and go, and wildcards follow.
 
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use nanocm::provider::Received;
 use nanocm_core::PortEvent;
@@ -77,8 +78,10 @@ fn an_address_is_not_told_before_it_can_be_used() {
         // Duplicate address detection takes a second or two.
         ip_command("address add fd09::9/64 dev d0");
         let mut all = Vec::new();
+        let end = Instant::now() + Duration::from_secs(10);
         while !all.contains(&Added(ip("fd09::9"))) {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(Instant::now() < end, "{all:?}");
+            std::thread::sleep(Duration::from_millis(20));
             all.extend(news(&mut endpoint));
         }
         // It is open at once. (The route to it takes the kernel a little longer.)

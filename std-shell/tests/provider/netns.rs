@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::net::UdpSocket;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Set in a test program that runs in a namespace of its own: "root" or "user", by whom it was made.
 const INSIDE: &str = "NANOCM_TEST_INSIDE";
@@ -55,7 +55,10 @@ pub(crate) fn wait_until_reached(from: &str, to: &str) {
         UdpSocket::bind((from, 0))?.send_to(&[0], receiver.local_addr()?)?;
         receiver.recv(&mut [0])
     };
-    while reach().is_err() {}
+    let end = Instant::now() + Duration::from_secs(10);
+    while reach().is_err() {
+        assert!(Instant::now() < end, "no way from {from} to {to}");
+    }
 }
 
 /// Whether the tests were started with all privileges.
