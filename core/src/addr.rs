@@ -32,8 +32,19 @@ impl Gid {
             let o = self.0;
             IpAddr::V4(Ipv4Addr::new(o[12], o[13], o[14], o[15]))
         } else {
-            IpAddr::V6(Ipv6Addr::from_octets(self.0))
+            IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(self.0)))
         }
+    }
+
+    /// As four words, for hashing.
+    pub(crate) const fn words(self) -> [u32; 4] {
+        let o = self.0;
+        [
+            u32::from_ne_bytes([o[0], o[1], o[2], o[3]]),
+            u32::from_ne_bytes([o[4], o[5], o[6], o[7]]),
+            u32::from_ne_bytes([o[8], o[9], o[10], o[11]]),
+            u32::from_ne_bytes([o[12], o[13], o[14], o[15]]),
+        ]
     }
 
     /// Whether this is an IPv4 address in its mapped form.
@@ -53,6 +64,12 @@ impl Gid {
     /// Whether this is a loopback address: `127.0.0.0/8` (mapped) or `::1`.
     pub fn is_loopback(self) -> bool {
         self.to_ip().is_loopback()
+    }
+
+    /// Whether this is an IPv6 link-local address, `fe80::/10`: one per interface, so it needs a
+    /// scope.
+    pub const fn is_link_local(self) -> bool {
+        self.0[0] == 0xfe && self.0[1] & 0xc0 == 0x80
     }
 }
 
@@ -74,7 +91,7 @@ impl fmt::Debug for Gid {
 
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Ipv6Addr::from_octets(self.0), f)
+        fmt::Display::fmt(&Ipv6Addr::from_bits(u128::from_be_bytes(self.0)), f)
     }
 }
 
@@ -88,13 +105,23 @@ pub struct ScopedIp {
 }
 
 impl ScopedIp {
-    /// The address part of a socket address. The scope counts for link-local addresses alone.
+    /// An address seen in a scope, which counts for link-local addresses alone.
+    pub const fn new(gid: Gid, scope: u32) -> ScopedIp {
+        ScopedIp { gid, scope: if gid.is_link_local() { scope } else { 0 } }
+    }
+
+    /// The address part of a socket address.
     pub const fn of(addr: SocketAddr) -> ScopedIp {
         let scope = match addr {
-            SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => v6.scope_id(),
-            _ => 0,
+            SocketAddr::V6(v6) => v6.scope_id(),
+            SocketAddr::V4(_) => 0,
         };
-        ScopedIp { gid: Gid::from_ip(addr.ip()), scope }
+        ScopedIp::new(Gid::from_ip(addr.ip()), scope)
+    }
+
+    /// Whether it says all it takes to find it: a link-local address has a scope.
+    pub const fn is_complete(self) -> bool {
+        self.scope != 0 || !self.gid.is_link_local()
     }
 
     /// With a port, as a socket address.
@@ -140,6 +167,14 @@ impl PortSpace {
         }
     }
 
+    /// The space whose port numbers these are: SDP has TCP's.
+    pub const fn numbers(self) -> PortSpace {
+        match self {
+            PortSpace::Sdp => PortSpace::Tcp,
+            space => space,
+        }
+    }
+
     /// Whether IDs of this space make connections with REQ/REP/RTU (the others use SIDR).
     pub const fn is_connected(self) -> bool {
         matches!(self, PortSpace::Tcp | PortSpace::Sdp | PortSpace::Ib)
@@ -165,6 +200,15 @@ impl ServiceId {
     /// The service ID of a port.
     pub const fn new(space: PortSpace, port: u16) -> ServiceId {
         ServiceId(((space as u64) << 16) | port as u64)
+    }
+
+    /// Whether it is asked for with a REQ: not so services of datagram port spaces, which have
+    /// SIDR_REQ.
+    pub const fn makes_connections(self) -> bool {
+        match self.to_port() {
+            Some((space, _)) => space.is_connected(),
+            None => true,
+        }
     }
 
     /// Port space and port, if this is a service ID of the IP CM service.
@@ -221,6 +265,19 @@ impl Path {
             Path::Roce(p) => p.remote,
             Path::Ib(p) => p.remote,
         }
+    }
+
+    /// The scope of its link-local addresses.
+    pub const fn scope(&self) -> u32 {
+        match self {
+            Path::Roce(p) => p.scope,
+            Path::Ib(_) => 0,
+        }
+    }
+
+    /// Our address.
+    pub fn local_ip(&self) -> ScopedIp {
+        ScopedIp::new(self.local_gid(), self.scope())
     }
 }
 

@@ -1,9 +1,9 @@
 //! [`Cm`]: the engine. Construction, what goes in (`handle_*`), what comes out (`poll_*`). Dispatch
 //! only: the protocol is in `conn/`, the identifiers and their operations are in `id/`.
 
-use crate::addr::{Path, ServiceId};
+use crate::addr::{Path, ScopedIp, ServiceId};
 use crate::config::Config;
-use crate::conn::{ConnParts, ConnState, Conns, Known, Reply, Verdict};
+use crate::conn::{ConnParts, ConnState, Conns, Known, PeerHashes, Reply, Verdict};
 use crate::error::OpError;
 use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
@@ -15,12 +15,13 @@ use crate::stats::{Counters, Disposition, IgnoreReason, bump};
 use crate::storage::Parts;
 use crate::time::Instant;
 use crate::wire::roce::FrameFault;
-use crate::wire::{Mad, Message, MessageKind, RejectReason, Req};
+use crate::wire::{IpCmHeader, Mad, Message, MessageKind, RejectReason, Req};
 use core::fmt;
 use core::net::SocketAddr;
 
 /// A connection manager. The crate's front page has the contract: four kinds of method, and how to
-/// drive them.
+/// drive them. Its `Debug` shows every slot, but no secret.
+#[derive(Debug)]
 pub struct Cm<'s> {
     pub(crate) ids: Ids<'s>,
     pub(crate) conns: Conns<'s>,
@@ -88,7 +89,7 @@ impl<'s> Cm<'s> {
         if low == 0 || low > high {
             return Err(SetupError::BadPortRange);
         }
-        if parts.ids.is_empty() || parts.gids.is_empty() || parts.replies.is_empty() {
+        if parts.has_gap() {
             return Err(SetupError::NoStorage);
         }
         if parts.deadlines.len() < parts.conns.len() {
@@ -170,37 +171,36 @@ impl Cm<'_> {
                 bump(&mut self.conns.counters.stale_spoofed);
                 self.refuse(path, req, RejectReason::STALE)
             }
-            Known::New => self.admit(path, req),
+            Known::New(hashes) => self.admit(path, req, hashes),
         }
     }
 
-    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order.
-    fn admit(&mut self, path: &Path, req: &Req<&Mad>) -> Verdict {
-        let header = req.ip_cm();
+    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order; only that a port that is
+    /// bound and not listened on is refused last.
+    fn admit(&mut self, path: &Path, req: &Req<&Mad>, hashes: PeerHashes) -> Verdict {
         let service: ServiceId = req.service_id();
-        if !self.ids.is_listened_on(service) {
+        if !self.ids.may_be_listened_on(service) {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
         }
-        if req.transport_service_type() != 0 {
+        if req.transport_service_type() != 0 || !service.makes_connections() {
             bump(&mut self.conns.counters.bad_transport);
             return self.refuse(path, req, RejectReason::INVALID_TRANSPORT_TYPE);
         }
-        let local = req.primary_remote_gid();
+        let local = ScopedIp::new(req.primary_remote_gid(), path.scope());
         let Some(gid_index) = self.gids.find(local).filter(|_| self.may_answer_to(path, req))
         else {
             bump(&mut self.conns.counters.bad_primary_path);
             let reply = self.rejection(path, req, RejectReason::INVALID_PRIMARY_GID);
-            self.conns.reply(reply.with_gid(self.gids.first().unwrap_or_default()));
+            self.conns.reply(reply.with_gid(self.gids.hint(path.local_ip())));
             return Disposition::Accepted.into();
         };
-        let Some(header) =
-            header.ok().filter(|header| self.gids.find(header.destination.into()).is_some())
-        else {
+        let Some(header) = self.ip_cm_header(path, req) else {
             bump(&mut self.conns.counters.bad_ip_cm_header);
             return self.refuse(path, req, RejectReason::CONSUMER);
         };
-        let Some(listener) = self.ids.find_listener(service, header.destination.into()) else {
+        let destination = ScopedIp::new(header.destination.into(), path.scope());
+        let Some(listener) = self.ids.find_listener(service, destination) else {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
         };
@@ -211,9 +211,17 @@ impl Cm<'_> {
             bump(&mut self.conns.counters.no_resources);
             return self.refuse(path, req, RejectReason::NO_RESOURCES);
         };
-        self.conns.admit(conn, path, req, req.consumer_data(), gid_index);
-        self.ids.request(id, listener, conn, &header, scope_of(path));
+        self.conns.admit(conn, path, req, req.consumer_data(), gid_index, hashes);
+        self.ids.request(id, listener, conn, &header, path.scope());
         Disposition::Accepted.into()
+    }
+
+    /// The IP CM header, if it is of our version and speaks of us and of somebody.
+    fn ip_cm_header(&self, path: &Path, req: &Req<&Mad>) -> Option<IpCmHeader> {
+        let header = req.ip_cm().ok()?;
+        let destination = ScopedIp::new(header.destination.into(), path.scope());
+        let from_nobody = header.source.is_unspecified() || header.source.is_multicast();
+        (self.gids.find(destination).is_some() && !from_nobody).then_some(header)
     }
 
     /// An identifier and a connection for a request; neither, if one is wanting.
@@ -273,7 +281,7 @@ impl Cm<'_> {
                 Some(Some((id, outcome))) => self.settle(id, outcome),
             }
         }
-        self.poll_at().is_some_and(|at| at <= self.conns.now())
+        self.conns.is_due()
     }
 
     /// The transport could not send a datagram (errno): its own answer, or an ICMP error later on.
@@ -299,6 +307,9 @@ impl Cm<'_> {
     #[must_use]
     pub fn poll_transmit(&mut self, now: Instant, mad: &mut Mad) -> Option<Transmit> {
         self.conns.advance(now);
+        if let Some(id) = self.ids.next_orphan() {
+            self.let_go(id);
+        }
         let (ids, gids) = (&self.ids, &self.gids);
         let (path, token) =
             self.conns.emit_next(mad, |id| ids.endpoints(id), |index| gids.guid(index))?;
@@ -308,8 +319,7 @@ impl Cm<'_> {
     /// What the application is to be told next. Poll again after every `handle_*` and operation.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        // Requests whose listener was destroyed before anybody saw them end here.
-        while let Some(id) = self.ids.next_ready().filter(|&id| self.ids.is_orphan(id)) {
+        while let Some(id) = self.ids.next_orphan() {
             self.let_go(id);
         }
         self.ids.next_event(&self.conns)
@@ -414,12 +424,5 @@ impl Cm<'_> {
 
     fn live(&self, id: Id) -> Result<usize, OpError> {
         self.ids.find(id).ok_or(OpError::NoSuchId)
-    }
-}
-
-fn scope_of(path: &Path) -> u32 {
-    match path {
-        Path::Roce(path) => path.scope,
-        Path::Ib(_) => 0,
     }
 }

@@ -1,9 +1,10 @@
 //! What an engine is told once, at construction.
 
+use core::fmt;
 use core::time::Duration;
 
 /// Settings of an engine. Start from [`Config::new`] and change what you must.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Config {
     /// Source of every unguessable number: communication IDs, PSNs, port choice.
@@ -24,8 +25,9 @@ pub struct Config {
     /// Timers of the connection protocol.
     pub timers: Timers,
     /// Accept a REQ whose primary path names another GID than the packet came from, and answer to
-    /// the GID it names, as Linux does. Default: no, REJ 12: a third party must not be made the target
-    /// of our answers.
+    /// the GID it names, as Linux does; further messages may come from anywhere, their communication
+    /// IDs vouch for them. Default: no, REJ 12: a third party must not be made the target of our
+    /// answers.
     pub lenient: bool,
     /// Remote CM Response Timeout of our REQs: how long the peer may take for its answer (code).
     /// Default 20 (4.3 s).
@@ -39,6 +41,24 @@ pub struct Config {
     pub target_ack_delay: u8,
     /// Default backlog of a listener, for `listen` with backlog 0. Default 1024.
     pub default_backlog: u32,
+}
+
+/// All but the seed, which is a secret.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("comm_id_prefix", &self.comm_id_prefix)
+            .field("port_range", &self.port_range)
+            .field("loopback_is_wildcard", &self.loopback_is_wildcard)
+            .field("timers", &self.timers)
+            .field("lenient", &self.lenient)
+            .field("remote_cm_response_timeout", &self.remote_cm_response_timeout)
+            .field("local_cm_response_timeout", &self.local_cm_response_timeout)
+            .field("max_cm_retries", &self.max_cm_retries)
+            .field("target_ack_delay", &self.target_ack_delay)
+            .field("default_backlog", &self.default_backlog)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How long the connection protocol waits.

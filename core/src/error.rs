@@ -75,6 +75,8 @@ errors! {
         PortsExhausted = EAGAIN, "no free RDMA port in the range";
         /// No port record is left.
         Full = ENOMEM, "no free port record: give the engine more storage";
+        /// The key is no port of the ID's port space.
+        WrongKey = EINVAL, "the reserved port is not one of the ID's port space";
     }
 
     /// Why `listen` failed. The ID is as it was.
@@ -103,6 +105,12 @@ errors! {
         FamilyMismatch = EINVAL, "source and destination are of different address families";
         /// The destination is a wildcard, or its port is 0.
         NotADestination = EINVAL, "the destination needs a specific address and a port";
+        /// The ID is bound, or was resolved, towards another destination.
+        OtherDestination = EINVAL, "the ID belongs to another destination";
+        /// The ID is bound to another address than the route leaves from.
+        OtherSource = EINVAL, "the ID is bound to another address than the route leaves from";
+        /// Source and destination are link-local, on different interfaces.
+        ScopeMismatch = EINVAL, "source and destination are on different interfaces";
         /// A zero timeout.
         ZeroTimeout = EINVAL, "the timeout must not be zero";
         /// Binding the source failed.

@@ -46,9 +46,10 @@ pub enum EventKind {
     /// The peer, or its connection manager, refused. Private data: 148 octets, and
     /// `Cm::additional_info`. Ends the attempt.
     Rejected(RejectReason),
-    /// The peer did not answer, or the request went unanswered here. Ends the attempt.
+    /// The peer did not answer. Ends the attempt.
     Unreachable(Unreachable),
-    /// This side could not go on. Errno. Ends the attempt.
+    /// This side could not go on: ETIMEDOUT, the application did not answer a request in time, which
+    /// has been rejected. Errno. Ends the attempt.
     ConnectError(i32),
     /// The connection is over.
     Disconnected(DisconnectCause),

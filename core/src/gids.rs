@@ -38,6 +38,7 @@ impl GidEntry {
 
 /// The table of local addresses. Lookups walk it: its size is a constant of the host, not of how
 /// busy it is.
+#[derive(Debug)]
 pub(crate) struct Gids<'s> {
     entries: &'s mut [GidEntry],
 }
@@ -51,16 +52,16 @@ impl<'s> Gids<'s> {
     pub(crate) fn apply(&mut self, event: PortEvent) -> bool {
         match event {
             PortEvent::GidAdded { address, ca_guid } => {
-                let known = self.entries.iter().position(|e| e.address == address && e.used);
-                let index = known.or_else(|| self.entries.iter().position(|e| !e.used));
-                if let Some(index) = index {
+                let address = ScopedIp::new(address.gid, address.scope);
+                let place = self.place_for(address);
+                if let Some(index) = place {
                     self.entries[index] = GidEntry { address, ca_guid, used: true };
                 }
-                index.is_some()
+                place.is_some()
             }
             PortEvent::GidRemoved { address } => {
                 // The GUID stays: connections that began with it go on with it.
-                if let Some(index) = self.find_scoped(address) {
+                if let Some(index) = self.find(ScopedIp::new(address.gid, address.scope)) {
                     self.entries[usize::from(index)].used = false;
                 }
                 true
@@ -68,19 +69,23 @@ impl<'s> Gids<'s> {
         }
     }
 
-    /// The entry of a GID, whatever its scope.
-    pub(crate) fn find(&self, gid: Gid) -> Option<u16> {
-        self.position(|entry| entry.address.gid == gid)
+    /// Where an address belongs: the entry it has or had, else one never used, else any that is free.
+    fn place_for(&self, address: ScopedIp) -> Option<usize> {
+        let first = |wanted: &dyn Fn(&GidEntry) -> bool| self.entries.iter().position(wanted);
+        first(&|entry| entry.address == address)
+            .or_else(|| first(&|entry| entry.address.gid == Gid::ZERO))
+            .or_else(|| first(&|entry| !entry.used))
     }
 
     /// The entry of an address.
-    pub(crate) fn find_scoped(&self, address: ScopedIp) -> Option<u16> {
+    pub(crate) fn find(&self, address: ScopedIp) -> Option<u16> {
         self.position(|entry| entry.address == address)
     }
 
-    /// Any GID we could have been reached at, as a hint in a REJ 12.
-    pub(crate) fn first(&self) -> Option<Gid> {
-        self.position(|_| true).map(|index| self.entries[usize::from(index)].address.gid)
+    /// A GID at which we can be reached, for a REJ 12: where the packet came, else any.
+    pub(crate) fn hint(&self, arrived: ScopedIp) -> Gid {
+        let index = self.find(arrived).or_else(|| self.position(|_| true));
+        index.map_or(Gid::ZERO, |index| self.entries[usize::from(index)].address.gid)
     }
 
     /// The CA GUID of an entry.

@@ -5,8 +5,6 @@
 //! smallest targets and fast enough on large ones. Read first: Aumasson and Bernstein, "SipHash: a
 //! fast short-input PRF"; Luby and Rackoff on four Feistel rounds; DESIGN §4 (comm IDs).
 
-#![allow(dead_code)] // the state machines that use it are being built
-
 /// A 64-bit secret for HalfSipHash.
 #[derive(Clone, Copy)]
 pub struct Key {
@@ -24,6 +22,24 @@ impl Key {
     #[inline]
     pub const fn hash<const N: usize>(&self, words: &[u32; N]) -> u32 {
         half_sip::<1, 3, N>(self, words)
+    }
+
+    /// A quick mix of words that no stranger chooses: our own numbers and addresses.
+    #[inline]
+    pub(crate) const fn mix<const N: usize>(&self, words: &[u32; N]) -> u32 {
+        let mut hash = self.k0;
+        let mut i = 0;
+        while i < N {
+            let product = (hash ^ words[i]).wrapping_mul(0x9e37_79b1);
+            hash = product ^ product >> 15;
+            i += 1;
+        }
+        hash
+    }
+
+    /// Its two words, for mixes that need no more than a secret.
+    pub(crate) const fn words(&self) -> [u32; 2] {
+        [self.k0, self.k1]
     }
 
     /// An independent key, one per `purpose`, so that what one use gives away helps with no other.
@@ -44,7 +60,7 @@ impl core::fmt::Debug for Key {
 
 /// A keyed permutation of the numbers below 2ᵂ, where W (16 to 32) is chosen in [`new`](Self::new).
 ///
-/// Four Feistel rounds on two halves, each round one HalfSipHash block; about 250 instructions. A
+/// Four Feistel rounds on two halves, each round one HalfSipHash block; under 300 instructions. A
 /// peer sees thousands of pairs, which a multiply-and-shift mix would not survive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permutation {
@@ -136,8 +152,7 @@ impl CommIds {
             && prefix.1 as u32 + index_bits < 32
     }
 
-    /// The communication ID of a slot. Only the generation's low bits go in (see
-    /// [`truncate`](Self::truncate)).
+    /// The communication ID of a slot. Only the generation's low bits go in.
     pub(crate) const fn encode(&self, index: u32, generation: u32) -> u32 {
         debug_assert!(index < mask(self.index_bits));
         let plain = (generation << self.index_bits | (index + 1)) & self.body_mask;
@@ -169,6 +184,7 @@ impl CommIds {
 
     /// What [`decode`](Self::decode) gives back of a generation: its low
     /// `32 − prefix bits − index bits` bits.
+    #[cfg(test)]
     pub(crate) const fn truncate(&self, generation: u32) -> u32 {
         generation & (self.body_mask >> self.index_bits)
     }

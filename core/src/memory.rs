@@ -30,7 +30,7 @@ pub struct Capacity {
 impl Capacity {
     /// Room for `n` connections, with a listener or two, and the default port range.
     pub const fn of(n: usize) -> Capacity {
-        Capacity { ids: n + 4, conns: n, replies: 16, ports: 2 * n + 8, gids: 4, map: 28_232 }
+        Capacity { ids: n + 4, conns: n, replies: 16, ports: 2 * n + 8, gids: 64, map: 28_232 }
     }
 }
 

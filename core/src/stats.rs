@@ -62,8 +62,6 @@ reasons! {
     WrongQpn "wrong-qpn",
     /// The listener's backlog is full; the peer will repeat its REQ.
     BacklogFull "backlog-full",
-    /// Its private data would overwrite unread data; the peer will repeat it.
-    EventPending "event-pending",
     /// A message this engine does not act on yet (SIDR, LAP, APR).
     Unsupported "unsupported",
 }

@@ -1,6 +1,6 @@
 //! Time as the engine sees it: an argument, never a clock.
 //!
-//! Owns [`Instant`] (what callers pass in), [`Tick`] (the 32-bit form that deadlines are stored in)
+//! Owns [`Instant`] (what callers pass in), `Tick` (the 32-bit form that deadlines are stored in)
 //! and the five-bit timeout codes of the CM messages. Read first: IBTA 12.7 (timeout fields are
 //! `4.096 µs · 2ⁿ`).
 
@@ -57,9 +57,12 @@ impl Tick {
     }
 
     /// The tick `after` later, rounded up, so that nothing expires early.
-    pub(crate) fn after(now: Instant, after: Duration) -> Tick {
-        let due = now + after.min(LONGEST);
-        Tick(due.0.div_ceil(1_000_000) as u32)
+    pub(crate) const fn after(now: Instant, after: Duration) -> Tick {
+        let longest = LONGEST.as_secs() * NANOS;
+        let nanos =
+            after.as_secs().saturating_mul(NANOS).saturating_add(after.subsec_nanos() as u64);
+        let nanos = if nanos < longest { nanos } else { longest };
+        Tick(now.0.saturating_add(nanos).div_ceil(1_000_000) as u32)
     }
 
     /// Whether this tick has been reached when the clock shows `now`.
@@ -89,8 +92,11 @@ impl Tick {
     }
 }
 
+/// In a second.
+const NANOS: u64 = 1_000_000_000;
+
 /// No deadline is set further ahead than this (12 days).
-const LONGEST: Duration = Duration::from_secs(12 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_secs(12 * 86_400);
 
 /// The duration of a five-bit timeout code: `4.096 µs · 2ⁿ` (IBTA 12.7). Bits above the fifth are
 /// ignored.

@@ -1,2 +1,7 @@
-//! (in work)
-fn main() {}
+//! The `nanocm` program. What it promises to scripts is in `docs/cli.md`.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

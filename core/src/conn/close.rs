@@ -4,14 +4,13 @@
 //! Read first: IBTA 12 (communication release); facts: linux-rdma-cm §3.5, §3.6.
 
 use super::active::NotNow;
-use super::lookup::comes_from_peer;
 use super::slot::owed;
 use super::state::Stage;
 use super::{Conns, Outcome, Reply, Verdict, check_private_data};
 use crate::addr::Path;
 use crate::event::DisconnectCause;
 use crate::slots::Link;
-use crate::stats::{Disposition, IgnoreReason};
+use crate::stats::IgnoreReason;
 use crate::time::code_to_duration;
 use crate::wire::{Drep, Dreq, Mad, RejectReason};
 
@@ -36,7 +35,7 @@ impl Conns<'_> {
         let limit = match self.slot(index).stage {
             Stage::Established => Dreq::<&Mad>::PRIVATE_DATA,
             Stage::DreqRcvd => Drep::<&Mad>::PRIVATE_DATA,
-            _ => return Err(NotNow::WrongState),
+            _ => return Err(self.not_now(index)),
         };
         check_private_data(data, limit).map_err(NotNow::Refused)?;
         match self.slot(index).stage {
@@ -47,18 +46,22 @@ impl Conns<'_> {
     }
 
     fn send_dreq(&mut self, index: usize, data: &[u8], why: &'static str) {
-        let slot = self.slot_mut(index);
-        slot.put_own_data(data);
-        // A new exchange: not the REQ's number again.
-        slot.tid = 1 << 32 | u64::from(slot.local_comm_id);
         let wait = self.start_waiting(index, None, None);
         self.set_stage(index, Stage::DreqSent(wait), why);
-        // An RTU that is still owed goes first.
+        self.put_dreq(index, data);
+    }
+
+    /// Owes a DREQ with these data. An RTU that is still owed goes first.
+    pub(super) fn put_dreq(&mut self, index: usize, data: &[u8]) {
+        let slot = self.slot_mut(index);
+        slot.put_own_data(owed::DREQ, data);
+        // A new exchange: not the REQ's number again.
+        slot.tid = 1 << 32 | u64::from(slot.local_comm_id);
         self.owe(index, owed::DREQ, false);
     }
 
     fn send_drep(&mut self, index: usize, data: &[u8], why: &'static str) {
-        self.slot_mut(index).put_own_data(data);
+        self.slot_mut(index).put_own_data(owed::DREP, data);
         self.enter_timewait(index, why);
         self.owe(index, owed::DREP, false);
     }
@@ -72,7 +75,7 @@ impl Conns<'_> {
             return self.counters.ignore(IgnoreReason::UnknownConnection).into();
         };
         let slot = self.slot(index);
-        if !comes_from_peer(slot, path) {
+        if !self.may_touch(slot, path) {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         if dreq.remote_qpn() != slot.local_qpn {
@@ -116,7 +119,7 @@ impl Conns<'_> {
         let Some(index) = self.find_both(drep.remote_comm_id(), drep.local_comm_id()) else {
             return self.counters.ignore(IgnoreReason::UnknownConnection).into();
         };
-        if !comes_from_peer(self.slot(index), path) {
+        if !self.may_touch(self.slot(index), path) {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         match self.slot(index).stage {
@@ -146,7 +149,7 @@ impl Conns<'_> {
     pub(super) fn enter_timewait(&mut self, index: usize, why: &'static str) {
         self.leave_tables(index);
         self.set_stage(index, Stage::Timewait, why);
-        let code = (self.slot(index).packet_lifetime + 1).min(LONGEST_TIMEWAIT);
+        let code = self.slot(index).round_trip().min(LONGEST_TIMEWAIT);
         self.wake_after(index, code_to_duration(code));
     }
 
@@ -198,13 +201,8 @@ impl Conns<'_> {
     /// `reset`: the connection is over, the route stays.
     pub(crate) fn reset(&mut self, index: usize) {
         self.set_owed(index, 0);
-        self.leave_tables(index);
-        self.slot_mut(index).put_own_data(&[]);
-    }
-}
-
-impl From<Verdict> for Disposition {
-    fn from(verdict: Verdict) -> Disposition {
-        verdict.disposition
+        let slot = self.slot_mut(index);
+        slot.forget_peer();
+        slot.renew();
     }
 }

@@ -138,7 +138,7 @@ fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: 
         destination: ends.remote.gid.to_ip(),
     };
     req.set_ip_cm(&header);
-    fill(req.set_consumer_data(slot.data()));
+    fill(req.set_consumer_data(slot.own_data(owed::REQ)));
 }
 
 fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
@@ -154,33 +154,27 @@ fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
         .set_rnr_retry_count(slot.retry_counts >> 4)
         .set_srq(slot.has(flag::SRQ))
         .set_local_ca_guid(guid);
-    fill(rep.set_private_data(slot.data()));
+    fill(rep.set_private_data(slot.own_data(owed::REP)));
 }
 
 fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
     let mut rtu = Rtu::emit(mad, u64::from(slot.local_comm_id));
     rtu.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
-    // Where a DREQ is owed too, the buffer holds that one's data.
-    if slot.owes & owed::DREQ == 0 {
-        fill(rtu.set_private_data(slot.data()));
-    }
+    fill(rtu.set_private_data(slot.own_data(owed::RTU)));
 }
 
 fn emit_rej(slot: &ConnSlot, guid: u64, mad: &mut Mad) {
     let mut rej = Rej::emit(mad, slot.tid);
-    let timeout = slot.reason == RejectReason::TIMEOUT.0;
     // A REQ's sender knows us by no number yet (IBTA 12: zero).
     let known = MessageKind(slot.rejects) != MessageKind::REQ;
     rej.set_local_comm_id(if known { slot.local_comm_id } else { 0 })
         .set_remote_comm_id(slot.remote_comm_id)
         .set_message_rejected(MessageKind(slot.rejects))
         .set_reason(RejectReason(slot.reason));
-    if timeout {
+    if slot.reason == RejectReason::TIMEOUT.0 {
         rej.set_additional_info(&guid.to_be_bytes());
-    } else {
-        rej.set_additional_info(slot.ari());
     }
-    fill(rej.set_private_data(slot.data()));
+    fill(rej.set_private_data(slot.own_data(owed::REJ)));
 }
 
 fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
@@ -188,13 +182,13 @@ fn emit_dreq(slot: &ConnSlot, mad: &mut Mad) {
     dreq.set_local_comm_id(slot.local_comm_id)
         .set_remote_comm_id(slot.remote_comm_id)
         .set_remote_qpn(slot.remote_qpn);
-    fill(dreq.set_private_data(slot.data()));
+    fill(dreq.set_private_data(slot.own_data(owed::DREQ)));
 }
 
 fn emit_drep(slot: &ConnSlot, mad: &mut Mad) {
     let mut drep = Drep::emit(mad, slot.tid);
     drep.set_local_comm_id(slot.local_comm_id).set_remote_comm_id(slot.remote_comm_id);
-    fill(drep.set_private_data(slot.data()));
+    fill(drep.set_private_data(slot.own_data(owed::DREP)));
 }
 
 /// Lengths were checked when the data came in.

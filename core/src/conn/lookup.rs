@@ -1,5 +1,6 @@
 //! How a message finds its connection: by our communication ID in O(1), by the peer's numbers
-//! through keyed chains; and whether it may touch what it found.
+//! through keyed chains; and whether it may touch what it found. What becomes of a connection whose
+//! peer has started anew.
 //!
 //! Read first: IBTA 12; the rules are in facts linux-rdma-cm §3.3, field-tests C5 and C6.
 
@@ -8,19 +9,27 @@ use super::state::Stage;
 use super::{Conns, Outcome};
 use crate::addr::{Gid, Path};
 use crate::event::DisconnectCause;
-use crate::wire::{Mad, Req};
+use crate::stats::bump;
+use crate::wire::{Mad, RejectReason, Req};
 
 /// What the tables know of a REQ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Known {
     /// Nothing.
-    New,
+    New(PeerHashes),
     /// It repeats this connection's REQ.
     Duplicate(usize),
     /// Its queue pair is in this connection, which the peer must have lost.
     Stale(usize),
     /// Its queue pair is in a connection with somebody else, who is not asking.
     Spoofed,
+}
+
+/// Where a peer belongs in the indexes: worked out once, to look it up and to enter it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PeerHashes {
+    pub(super) by_id: u32,
+    pub(super) by_qpn: u32,
 }
 
 impl Conns<'_> {
@@ -38,20 +47,23 @@ impl Conns<'_> {
         self.find_own(own).filter(|&index| self.slot(index).remote_comm_id == peers)
     }
 
-    /// The connection with this communication ID of the peer with this CA GUID.
-    pub(super) fn find_peers(&self, comm_id: u32, guid: u64, gid: Gid) -> Option<usize> {
-        let hash = self.peer_id_hash(comm_id, guid);
+    /// The connection with this communication ID of the peer with this CA GUID. Zero is a GUID that
+    /// many have, and comm IDs repeat among strangers: `is_peer` knows more.
+    pub(super) fn find_peers(
+        &self,
+        hash: u32,
+        comm_id: u32,
+        guid: u64,
+        is_peer: impl Fn(&ConnSlot) -> bool,
+    ) -> Option<usize> {
         self.by_peer_id.find(self.table.slots(), hash, |slot| {
-            slot.remote_comm_id == comm_id
-                && slot.remote_ca_guid == guid
-                && slot.path.remote_gid() == gid
+            slot.remote_comm_id == comm_id && slot.remote_ca_guid == guid && is_peer(slot)
         })
     }
 
     /// The connection with this queue pair of the peer with this CA GUID. Zero is a GUID that many
     /// have: there the GID must be the same too.
-    pub(super) fn find_peers_qpn(&self, qpn: u32, guid: u64, gid: Gid) -> Option<usize> {
-        let hash = self.peer_qpn_hash(qpn, guid);
+    pub(super) fn find_peers_qpn(&self, hash: u32, qpn: u32, guid: u64, gid: Gid) -> Option<usize> {
         self.by_peer_qpn.find(self.table.slots(), hash, |slot| {
             slot.remote_qpn == qpn
                 && slot.remote_ca_guid == guid
@@ -65,91 +77,174 @@ impl Conns<'_> {
         self.by_own_qpn.find(self.table.slots(), hash, |slot| slot.local_qpn == qpn).is_some()
     }
 
-    /// Whether a REQ is new.
+    /// Whether a REQ is new. On InfiniBand a packet need not name its sender's GID, so the REQ's own
+    /// word is compared with the connection's, and the path rule says whether to believe it.
     pub(crate) fn classify(&self, path: &Path, req: &Req<&Mad>) -> Known {
-        let (guid, gid) = (req.local_ca_guid(), path.remote_gid());
-        if let Some(index) = self.find_peers(req.local_comm_id(), guid, gid) {
+        let (guid, gid) = (req.local_ca_guid(), req.primary_local_gid());
+        let by_id = self.peer_id_hash(req.local_comm_id(), guid, self.hashed_gid(path, gid));
+        let repeats = self.find_peers(by_id, req.local_comm_id(), guid, |slot| {
+            slot.path.remote_gid() == gid && self.may_touch(slot, path)
+        });
+        if let Some(index) = repeats {
             return Known::Duplicate(index);
         }
-        match self.find_peers_qpn(req.local_qpn(), guid, gid) {
-            Some(index) if comes_from_peer(self.slot(index), path) => Known::Stale(index),
+        let by_qpn = self.peer_qpn_hash(req.local_qpn(), guid, self.hashed_gid(path, gid));
+        match self.find_peers_qpn(by_qpn, req.local_qpn(), guid, gid) {
+            Some(index) if comes_from_port(self.slot(index), path) => Known::Stale(index),
             Some(_) => Known::Spoofed,
-            None => Known::New,
+            None => Known::New(PeerHashes { by_id, by_qpn }),
         }
     }
 
-    /// Ends a connection whose peer has started anew with the same queue pair: a DREQ goes out, in
-    /// case it is alive after all.
+    /// Ends a connection whose peer has started anew with the same queue pair, so that its next REQ
+    /// will be a new one (reports B1).
     pub(crate) fn tear_down_stale(&mut self, index: usize) -> Option<(usize, Outcome)> {
-        crate::stats::bump(&mut self.counters.stale);
+        bump(&mut self.counters.stale);
+        let over = Outcome::Disconnected(DisconnectCause::Peer);
         match self.slot(index).stage {
+            // A DREQ goes out, in case the peer is alive after all (Linux does so too).
             Stage::Established | Stage::RepSent(_) => {
+                self.set_owed(index, 0);
                 self.enter_timewait(index, "stale");
-                self.owe(index, super::owed::DREQ, false);
-                self.outcome(index, Outcome::Disconnected(DisconnectCause::Peer))
+                self.put_dreq(index, &[]);
+                self.outcome(index, over)
             }
-            // Any other state ends by itself.
-            _ => None,
+            // It will not answer ours, or needs no answer from us.
+            Stage::DreqSent(_) => {
+                self.set_owed(index, 0);
+                self.enter_timewait(index, "stale");
+                self.outcome(index, over)
+            }
+            Stage::DreqRcvd => {
+                self.enter_timewait(index, "stale");
+                None
+            }
+            Stage::ReqRcvd | Stage::RepRcvd => self.give_up_on_peer(index),
+            Stage::Idle | Stage::ReqSent(_) | Stage::Timewait | Stage::RejSent => None,
         }
     }
 
-    /// Enters the connection's peer into the indexes, as far as known.
-    pub(super) fn enter_peer_tables(&mut self, index: usize) {
-        let slot = self.slot(index);
-        let by_id = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid);
-        let by_qpn = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid);
-        self.by_peer_id.insert(self.table.slots_mut(), by_id, index);
-        self.by_peer_qpn.insert(self.table.slots_mut(), by_qpn, index);
-        self.slot_mut(index).in_tables |= PEER;
+    /// Nothing stood yet, and the peer has forgotten it: as if it had sent a REJ.
+    fn give_up_on_peer(&mut self, index: usize) -> Option<(usize, Outcome)> {
+        let reason = RejectReason::STALE;
+        self.slot_mut(index).reason = reason.0;
+        self.slot_mut(index).put_peers_data(&[]);
+        self.end_attempt(index, "stale");
+        self.outcome(index, Outcome::Rejected(reason))
+    }
+
+    /// Enters the connection's peer into the indexes.
+    pub(super) fn enter_peer_tables(&mut self, index: usize, hashes: PeerHashes) {
+        self.by_peer_id.insert(self.table.slots_mut(), hashes.by_id, index);
+        self.by_peer_qpn.insert(self.table.slots_mut(), hashes.by_qpn, index);
+        self.slot_mut(index).in_tables |= BY_PEER_ID | BY_PEER_QPN;
     }
 
     /// Enters our queue pair into its index.
     pub(super) fn enter_own_table(&mut self, index: usize) {
         let hash = self.own_qpn_hash(self.slot(index).local_qpn);
         self.by_own_qpn.insert(self.table.slots_mut(), hash, index);
-        self.slot_mut(index).in_tables |= OWN;
+        self.slot_mut(index).in_tables |= BY_OWN_QPN;
     }
 
     /// Takes a connection out of every index: it is over, or in timewait (facts §3.5).
     pub(super) fn leave_tables(&mut self, index: usize) {
         let slot = self.slot(index);
-        let (guid, in_tables) = (slot.remote_ca_guid, slot.in_tables);
-        if in_tables & PEER != 0 {
-            let by_id = self.peer_id_hash(slot.remote_comm_id, guid);
-            let by_qpn = self.peer_qpn_hash(slot.remote_qpn, guid);
-            self.by_peer_id.remove(self.table.slots_mut(), by_id, index);
-            self.by_peer_qpn.remove(self.table.slots_mut(), by_qpn, index);
+        if slot.in_tables & BY_PEER_ID != 0 {
+            let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
+            let hash = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid, gid);
+            self.by_peer_id.remove(self.table.slots_mut(), hash, index);
         }
-        if in_tables & OWN != 0 {
-            let hash = self.own_qpn_hash(self.slot(index).local_qpn);
-            self.by_own_qpn.remove(self.table.slots_mut(), hash, index);
-        }
+        self.forget_queue_pairs(index);
         self.slot_mut(index).in_tables = 0;
     }
 
-    fn peer_id_hash(&self, comm_id: u32, guid: u64) -> u32 {
-        self.key.hash(&[comm_id, (guid >> 32) as u32, guid as u32])
+    /// Neither queue pair is in use here any more. What repeats the peer's REQ is still known.
+    pub(super) fn forget_queue_pairs(&mut self, index: usize) {
+        let slot = self.slot(index);
+        let (own, in_tables) = (slot.local_qpn, slot.in_tables);
+        if in_tables & BY_PEER_QPN != 0 {
+            let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
+            let hash = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid, gid);
+            self.by_peer_qpn.remove(self.table.slots_mut(), hash, index);
+        }
+        if in_tables & BY_OWN_QPN != 0 {
+            let hash = self.own_qpn_hash(own);
+            self.by_own_qpn.remove(self.table.slots_mut(), hash, index);
+        }
+        self.slot_mut(index).in_tables &= BY_PEER_ID;
     }
 
-    fn peer_qpn_hash(&self, qpn: u32, guid: u64) -> u32 {
+    /// The hashes of a peer with this GID, on this kind of path.
+    pub(super) fn peer_hashes(
+        &self,
+        comm_id: u32,
+        qpn: u32,
+        guid: u64,
+        path: &Path,
+        gid: Gid,
+    ) -> PeerHashes {
+        let gid = self.hashed_gid(path, gid);
+        PeerHashes {
+            by_id: self.peer_id_hash(comm_id, guid, gid),
+            by_qpn: self.peer_qpn_hash(qpn, guid, gid),
+        }
+    }
+
+    /// Numbers and GUID are the sender's to choose, its address much less so: with that in the hash
+    /// nobody makes a chain longer than chance has it. On InfiniBand packets need not name their
+    /// sender's GID, and GUIDs are the fabric's; a lenient engine does not ask where a packet is from.
+    pub(super) fn hashed_gid(&self, path: &Path, gid: Gid) -> Gid {
+        match path {
+            Path::Roce(_) if !self.config.lenient => gid,
+            _ => Gid::ZERO,
+        }
+    }
+
+    pub(super) fn peer_id_hash(&self, comm_id: u32, guid: u64, gid: Gid) -> u32 {
+        let (high, low) = ((guid >> 32) as u32, guid as u32);
+        let [a, b, c, d] = gid.words();
+        if gid.is_v4() {
+            return self.key.hash(&[comm_id, high, low, d]);
+        }
+        self.key.hash(&[comm_id, high, low, a, b, c, d])
+    }
+
+    /// A queue pair is found whatever the GID, and once per GUID; but zero is the GUID of many.
+    fn peer_qpn_hash(&self, qpn: u32, guid: u64, gid: Gid) -> u32 {
+        if guid == 0 {
+            return self.peer_id_hash(qpn | 1 << 31, 0, gid);
+        }
         self.key.hash(&[qpn | 1 << 31, (guid >> 32) as u32, guid as u32])
     }
 
     fn own_qpn_hash(&self, qpn: u32) -> u32 {
-        self.key.hash(&[qpn])
+        self.key.mix(&[qpn])
     }
 }
 
-const PEER: u8 = 1;
-const OWN: u8 = 2;
+const BY_PEER_ID: u8 = 1;
+const BY_PEER_QPN: u8 = 2;
+const BY_OWN_QPN: u8 = 4;
 
-/// The path rule (field-tests C6): on RoCE a message must come from the peer's GID; on InfiniBand
-/// too if the packet names one, else both communication IDs, which the caller has compared, vouch
-/// for it.
-pub(super) fn comes_from_peer(slot: &ConnSlot, path: &Path) -> bool {
-    match path {
-        Path::Roce(p) => p.remote == slot.path.remote_gid(),
-        Path::Ib(p) => !p.grh || p.remote == slot.path.remote_gid(),
+impl Conns<'_> {
+    /// The path rule (field-tests C6): on RoCE a message must come from the peer's GID, unless the
+    /// engine is lenient; on InfiniBand too if the packet names one, else the communication IDs, which
+    /// the caller has compared, vouch for it.
+    pub(super) fn may_touch(&self, slot: &ConnSlot, path: &Path) -> bool {
+        match path {
+            Path::Roce(p) => self.config.lenient || p.remote == slot.path.remote_gid(),
+            Path::Ib(p) => !p.grh || p.remote == slot.path.remote_gid(),
+        }
+    }
+}
+
+/// Whether a message that does not know our communication ID comes from the connection's peer: by
+/// the packet's own source, never by what the message says (field-tests C5).
+pub(super) fn comes_from_port(slot: &ConnSlot, path: &Path) -> bool {
+    match (path, &slot.path) {
+        (Path::Ib(arrived), Path::Ib(known)) if !arrived.grh => arrived.lid == known.lid,
+        _ => path.remote_gid() == slot.path.remote_gid(),
     }
 }
 

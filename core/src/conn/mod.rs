@@ -1,9 +1,9 @@
 //! Machine 2, the connection: the CM protocol of IBTA chapter 12, without I/O, clock or encoding
 //! buffers.
 //!
-//! [`Conns`] owns every connection's slot, the indexes that find it, its deadline and what it owes.
+//! `Conns` owns every connection's slot, the indexes that find it, its deadline and what it owes.
 //! It knows nothing of identifiers but their index (`owner`), and tells what happened in a dozen
-//! [`Outcome`]s: the seam where another connection protocol would fit.
+//! `Outcome`s: the seam where another connection protocol would fit.
 //!
 //! Follow a connection through `active.rs` or `passive.rs` to `close.rs`; `state.rs` has the table
 //! of legal moves; `retry.rs` what happens when nothing comes; `lookup.rs` how messages find their
@@ -25,7 +25,7 @@ pub use qp::{ConnParam, QpAttrs, QpState};
 pub use state::{ConnState, TRANSITIONS};
 
 pub(crate) use active::NotNow;
-pub(crate) use lookup::Known;
+pub(crate) use lookup::{Known, PeerHashes};
 pub use reply::Reply;
 pub use slot::ConnSlot;
 
@@ -38,11 +38,11 @@ use crate::event::{DisconnectCause, Unreachable};
 use crate::hash::{CommIds, Key, Rng};
 use crate::slots::{Chains, Deadlines, Link, List, Table};
 use crate::stats::{Counters, Disposition, bump};
-use crate::time::{Instant, Tick};
+use crate::time::{Instant, LONGEST, Tick};
 use crate::wire::RejectReason;
 use core::time::Duration;
 use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
-use state::Stage;
+use state::{Stage, Wait};
 
 /// What a message or a deadline means to the identifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +99,7 @@ pub(crate) struct ConnParts<'s> {
 }
 
 /// Every connection.
+#[derive(Debug)]
 pub(crate) struct Conns<'s> {
     table: Table<'s, ConnSlot>,
     deadlines: Deadlines<'s>,
@@ -119,6 +120,8 @@ pub(crate) struct Conns<'s> {
     key: Key,
     config: Config,
     now: Instant,
+    /// Nanoseconds by which the caller's clock has jumped ahead of ours.
+    slept: u64,
     pub(crate) counters: Counters,
 }
 
@@ -147,22 +150,35 @@ impl<'s> Conns<'s> {
             key: key.derive(3),
             config: *config,
             now: Instant::ZERO,
+            slept: 0,
             counters: Counters::default(),
         })
     }
 
-    /// Takes note of the time; the latest seen counts.
+    /// Takes note of the time; the latest seen counts. Of a jump beyond every deadline (a suspended
+    /// machine) no more is felt than makes them all due: ticks a month apart cannot be compared.
     pub(crate) fn advance(&mut self, now: Instant) {
-        self.now = self.now.max(now);
+        const MOST: u64 = LONGEST.as_nanos() as u64;
+        let passed = now.as_nanos().saturating_sub(self.slept).saturating_sub(self.now.as_nanos());
+        let felt = if self.deadlines.is_empty() { passed } else { passed.min(MOST) };
+        self.slept += passed - felt;
+        self.now = Instant::from_nanos(self.now.as_nanos() + felt);
     }
 
-    pub(crate) fn now(&self) -> Instant {
-        self.now
+    /// Whether a deadline has come.
+    pub(crate) fn is_due(&self) -> bool {
+        self.deadlines.earliest().is_some_and(|tick| tick.is_due(Tick::at(self.now)))
     }
 
     /// When the next deadline falls due.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
-        self.deadlines.earliest().map(|tick| tick.to_instant(self.now))
+        let at = self.deadlines.earliest()?.to_instant(self.now);
+        Some(Instant::from_nanos(at.as_nanos().saturating_add(self.slept)))
+    }
+
+    /// Whether `claim` would succeed.
+    pub(crate) fn has_room(&self) -> bool {
+        self.table.len() < self.table.capacity() || !self.farewells.is_empty()
     }
 
     /// A slot for `owner`, if need be in place of the oldest farewell. Nothing is sent yet.
@@ -193,8 +209,7 @@ impl<'s> Conns<'s> {
     fn begin(&mut self, index: usize) {
         let psn = self.rng.next_u32() & 0xff_ffff;
         let slot = &mut self.table.slots_mut()[index];
-        slot.local_comm_id = self.comm_ids.encode(index as u32, slot.next_generation());
-        slot.remote_comm_id = 0;
+        slot.local_comm_id = self.comm_ids.encode(index as u32, slot.incarnation());
         slot.local_psn = psn;
         slot.flags = 0;
         slot.send_failures = 0;
@@ -217,9 +232,21 @@ impl<'s> Conns<'s> {
         slot.stage = next;
     }
 
-    /// Adds a message to what a slot owes, as a first sending or a repetition.
+    /// The same wait with other figures, or none if it is over: no move.
+    fn set_wait(&mut self, index: usize, wait: Wait) {
+        let slot = self.slot_mut(index);
+        if let Stage::ReqSent(old) | Stage::RepSent(old) | Stage::DreqSent(old) = &mut slot.stage {
+            *old = wait;
+        }
+    }
+
+    /// Adds a message to what a slot owes, as a first sending or a repetition. What has not gone out
+    /// since it was owed first is not repeated yet.
     fn owe(&mut self, index: usize, message: u8, repeat: bool) {
-        self.slot_mut(index).set(flag::REPEAT, repeat);
+        let slot = self.slot_mut(index);
+        if slot.owes & message == 0 {
+            slot.set(flag::REPEAT, repeat);
+        }
         self.set_owed(index, self.slot(index).owes | message);
     }
 
@@ -292,14 +319,12 @@ impl<'s> Conns<'s> {
 
     /// The peer's private data that can be read now.
     pub(crate) fn private_data(&self, index: usize) -> &[u8] {
-        let slot = self.slot(index);
-        if slot.has(flag::PEERS_DATA) { slot.data() } else { &[] }
+        self.slot(index).peers_data()
     }
 
     /// The peer's additional rejection information that can be read now.
     pub(crate) fn additional_info(&self, index: usize) -> &[u8] {
-        let slot = self.slot(index);
-        if slot.has(flag::PEERS_DATA) { slot.ari() } else { &[] }
+        self.slot(index).peers_ari()
     }
 
     pub(crate) fn reason(&self, index: usize) -> RejectReason {

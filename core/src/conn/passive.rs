@@ -3,7 +3,7 @@
 //! Read first: IBTA 12 (passive side of the state diagram); facts: linux-rdma-cm §1.7, §3.4.
 
 use super::active::NotNow;
-use super::lookup::comes_from_peer;
+use super::lookup::PeerHashes;
 use super::qp::retry_counts;
 use super::slot::{flag, owed};
 use super::state::Stage;
@@ -24,6 +24,7 @@ impl Conns<'_> {
         req: &Req<&Mad>,
         data: &[u8],
         gid_index: u16,
+        hashes: PeerHashes,
     ) {
         self.begin(index);
         let slot = self.slot_mut(index);
@@ -44,7 +45,7 @@ impl Conns<'_> {
         slot.set(flag::PEER_SRQ, req.srq());
         slot.set(flag::PEER_FLOW_CONTROL, req.end_to_end_flow_control());
         slot.put_peers_data(data);
-        self.enter_peer_tables(index);
+        self.enter_peer_tables(index, hashes);
         self.set_stage(index, Stage::ReqRcvd, "REQ");
         self.wake_after(index, self.config.timers.accept_deadline);
     }
@@ -52,8 +53,12 @@ impl Conns<'_> {
     /// A REQ that repeats a known one: what we answered, we answer again.
     pub(crate) fn on_duplicate_req(&mut self, index: usize) -> Verdict {
         match self.slot(index).stage {
-            // Linux waits for its timer here; the peer has just told us that it waits.
-            Stage::RepSent(_) => self.owe(index, owed::REP, true),
+            // Linux waits for its timer here; the peer has just told us that it waits. The timer
+            // begins anew, lest it say the same again at once.
+            Stage::RepSent(wait) => {
+                self.wake_for(index, &wait);
+                self.owe(index, owed::REP, true);
+            }
             Stage::RejSent => self.owe(index, owed::REJ, true),
             _ => {}
         }
@@ -64,7 +69,7 @@ impl Conns<'_> {
     pub(crate) fn accept(&mut self, index: usize, param: &ConnParam<'_>) -> Result<(), NotNow> {
         self.expect_request(index)?;
         self.check_param(param, Rep::<&Mad>::PRIVATE_DATA).map_err(NotNow::Refused)?;
-        self.apply_param(index, param);
+        self.apply_param(index, owed::REP, param);
         self.enter_own_table(index);
         let wait = self.start_waiting(index, param.timeout, param.retries);
         self.set_stage(index, Stage::RepSent(wait), "accept");
@@ -98,8 +103,10 @@ impl Conns<'_> {
         why: &'static str,
     ) {
         match self.slot(index).stage {
+            // The peer's queue pair is free for its next attempt.
             Stage::ReqRcvd => {
                 self.owe_reject(index, reason, MessageKind::REQ, data);
+                self.forget_queue_pairs(index);
                 self.sleep(index);
                 self.set_stage(index, Stage::RejSent, why);
             }
@@ -126,7 +133,7 @@ impl Conns<'_> {
         let slot = self.slot_mut(index);
         slot.reason = reason.0;
         slot.rejects = of.0;
-        slot.put_own_data(data);
+        slot.put_own_data(owed::REJ, data);
         self.set_owed(index, 0);
         self.owe(index, owed::REJ, false);
     }
@@ -135,15 +142,21 @@ impl Conns<'_> {
         let Some(index) = self.find_both(rtu.remote_comm_id(), rtu.local_comm_id()) else {
             return self.counters.ignore(IgnoreReason::UnknownConnection).into();
         };
-        if !comes_from_peer(self.slot(index), path) {
+        let slot = self.slot(index);
+        if !self.may_touch(slot, path) {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
-        match self.slot(index).stage {
+        match slot.stage {
             Stage::RepSent(_) => {
                 self.stand(index, "RTU");
                 self.accepted(index, Outcome::Established)
             }
-            Stage::Established if !self.slot(index).is_active() => self.counters.duplicate().into(),
+            Stage::Established if !slot.is_active() => self.counters.duplicate().into(),
+            // The peer takes it for standing: our REJ was lost, or is under way.
+            Stage::Timewait if slot.holds(owed::REJ) => {
+                self.owe(index, owed::REJ, true);
+                self.counters.duplicate().into()
+            }
             _ => self.counters.ignore(IgnoreReason::NotForState).into(),
         }
     }
@@ -156,7 +169,7 @@ impl Conns<'_> {
                 Ok(())
             }
             Stage::Established => Err(NotNow::Already),
-            _ => Err(NotNow::WrongState),
+            _ => Err(self.not_now(index)),
         }
     }
 
@@ -170,9 +183,7 @@ impl Conns<'_> {
     fn expect_request(&self, index: usize) -> Result<(), NotNow> {
         match self.slot(index).stage {
             Stage::ReqRcvd => Ok(()),
-            // It was a request until the peer gave up.
-            Stage::Idle if !self.slot(index).is_active() => Err(NotNow::Gone),
-            _ => Err(NotNow::WrongState),
+            _ => Err(self.not_now(index)),
         }
     }
 }
@@ -186,13 +197,14 @@ fn answer_path(path: &Path, req: &Req<&Mad>) -> Path {
             scope: arrived.scope,
             flow_label: req.primary_flow_label(),
             traffic_class: req.primary_traffic_class(),
-            hop_limit: arrived.hop_limit,
+            hop_limit: req.primary_hop_limit(),
         }),
         Path::Ib(mut arrived) => {
             arrived.local = req.primary_remote_gid();
             arrived.remote = req.primary_local_gid();
             arrived.flow_label = req.primary_flow_label();
             arrived.traffic_class = req.primary_traffic_class();
+            arrived.hop_limit = req.primary_hop_limit();
             arrived.sl = req.primary_sl();
             Path::Ib(arrived)
         }

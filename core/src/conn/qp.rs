@@ -2,7 +2,7 @@
 //! that the verbs need for each step.
 
 use super::Conns;
-use super::slot::flag;
+use super::slot::{ConnSlot, flag};
 use super::state::Stage;
 use crate::addr::Path;
 use core::time::Duration;
@@ -110,8 +110,8 @@ impl Conns<'_> {
         Ok(())
     }
 
-    /// Writes our side of the connection's parameters.
-    pub(super) fn apply_param(&mut self, index: usize, param: &ConnParam<'_>) {
+    /// Writes our side of the connection's parameters, which goes out in this message.
+    pub(super) fn apply_param(&mut self, index: usize, message: u8, param: &ConnParam<'_>) {
         let slot = self.slot_mut(index);
         slot.local_qpn = param.qpn;
         slot.responder_resources = param.responder_resources;
@@ -119,7 +119,7 @@ impl Conns<'_> {
         slot.retry_counts = retry_counts(param.retry_count, param.rnr_retry_count);
         slot.set(flag::SRQ, param.srq);
         slot.set(flag::FLOW_CONTROL, param.flow_control);
-        slot.put_own_data(param.private_data);
+        slot.put_own_data(message, param.private_data);
     }
 
     /// The attributes for a queue pair's move, if the connection knows them by now.
@@ -130,21 +130,52 @@ impl Conns<'_> {
             Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::Established => true,
             _ => false,
         };
+        let (served, outstanding) = slot.reads();
         known.then(|| QpAttrs {
             state,
             pkey: slot.pkey,
-            remote_read: slot.responder_resources > 0,
+            remote_read: served > 0,
             dest_qpn: slot.remote_qpn,
             rq_psn: slot.remote_psn,
             sq_psn: slot.local_psn,
             path_mtu: slot.mtu,
-            max_dest_rd_atomic: slot.responder_resources,
-            max_rd_atomic: slot.initiator_depth,
-            timeout: ack_timeout(self.config.target_ack_delay, slot.packet_lifetime),
+            max_dest_rd_atomic: served,
+            max_rd_atomic: outstanding,
+            timeout: slot.local_ack_timeout(),
             retry_count: slot.peer_retry_counts & 7,
             rnr_retry: slot.peer_retry_counts >> 4,
             path: slot.path,
         })
+    }
+}
+
+impl ConnSlot {
+    /// Reads and atomics to serve, and to have outstanding: ours, but no more than the peer serves. A
+    /// request that is not answered yet has what the peer asks for.
+    fn reads(&self) -> (u8, u8) {
+        match self.stage {
+            Stage::ReqSent(_) => (self.responder_resources, self.initiator_depth),
+            Stage::ReqRcvd => (self.peer_initiator_depth, self.peer_responder_resources),
+            _ => {
+                let most = self.peer_responder_resources;
+                (self.responder_resources, self.initiator_depth.min(most))
+            }
+        }
+    }
+
+    /// How long our queue pair waits for an acknowledgement (code). A REQ says it to the passive
+    /// side; the active side adds the delay that the REP names.
+    fn local_ack_timeout(&self) -> u8 {
+        if self.is_active() {
+            ack_timeout(self.peer_ack_delay, self.packet_lifetime)
+        } else {
+            self.round_trip()
+        }
+    }
+
+    /// Twice the packet lifetime (code).
+    pub(super) fn round_trip(&self) -> u8 {
+        (self.packet_lifetime + 1).min(31)
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Read first: IBTA 12, table 108; facts: wire-formats §2.3, linux-rdma-cm §3.4 (REJ).
 
-use super::lookup::comes_from_peer;
 use super::state::Stage;
 use super::{Conns, Outcome, Verdict};
 use crate::addr::Path;
@@ -15,25 +14,17 @@ impl Conns<'_> {
         let Some(index) = self.find_rejected(path, rej) else {
             return self.counters.ignore(IgnoreReason::UnknownConnection).into();
         };
-        if !comes_from_peer(self.slot(index), path) {
+        if !self.may_touch(self.slot(index), path) {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         let reason = rej.reason();
         let rejected = Outcome::Rejected(reason);
         let gone = Outcome::Disconnected(DisconnectCause::Peer);
         match self.slot(index).stage {
-            // Nothing stood yet, and we sent nothing that the peer may act on: over at once.
-            Stage::ReqSent(_) | Stage::ReqRcvd => {
+            // Nothing stood yet.
+            Stage::ReqSent(_) | Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) => {
                 self.take_rej(index, rej);
-                self.leave_tables(index);
-                self.sleep(index);
-                self.set_stage(index, Stage::Idle, "REJ");
-                self.accepted(index, rejected)
-            }
-            // The peer had, or has, a queue pair that may have sent to ours.
-            Stage::RepRcvd | Stage::RepSent(_) => {
-                self.take_rej(index, rej);
-                self.enter_timewait(index, "REJ");
+                self.end_attempt(index, "REJ");
                 self.accepted(index, rejected)
             }
             // Not a refusal any more: the end of a connection. Linux says REJECTED here.
@@ -60,7 +51,10 @@ impl Conns<'_> {
             let guid = u64::from_be_bytes([
                 ari[0], ari[1], ari[2], ari[3], ari[4], ari[5], ari[6], ari[7],
             ]);
-            self.find_peers(rej.local_comm_id(), guid, path.remote_gid())
+            let peers = rej.local_comm_id();
+            let gid = self.hashed_gid(path, path.remote_gid());
+            let hash = self.peer_id_hash(peers, guid, gid);
+            self.find_peers(hash, peers, guid, |slot| self.may_touch(slot, path))
         } else if rej.message_rejected() == MessageKind::REQ {
             self.find_own(rej.remote_comm_id())
                 .filter(|&index| matches!(self.slot(index).stage, Stage::ReqSent(_)))

@@ -115,6 +115,7 @@ fn back(path: &Path) -> Path {
 }
 
 /// A FIFO of answers over borrowed memory.
+#[derive(Debug)]
 pub(crate) struct ReplyRing<'s> {
     slots: &'s mut [Reply],
     first: usize,

@@ -3,7 +3,6 @@
 //!
 //! Read first: IBTA 12 (timeouts and retries); facts: wire-formats §2.11, field-tests C1, C2.
 
-use super::lookup::comes_from_peer;
 use super::slot::owed;
 use super::state::{Stage, Wait};
 use super::{Conns, Outcome, Verdict};
@@ -38,7 +37,7 @@ impl Conns<'_> {
     }
 
     /// Sets the deadline of the next repetition, or of the end.
-    fn wake_for(&mut self, index: usize, wait: &Wait) {
+    pub(super) fn wake_for(&mut self, index: usize, wait: &Wait) {
         let first = self.config.timers.first_retry.max(Duration::from_millis(1));
         let interval = first.saturating_mul(1 << wait.repeated.min(20));
         let next = Tick::after(self.now, interval);
@@ -56,7 +55,7 @@ impl Conns<'_> {
         match self.slot(index).stage {
             Stage::ReqSent(wait) => {
                 if let Some(wait) = self.next_try(index, wait, now) {
-                    self.slot_mut(index).stage = Stage::ReqSent(wait);
+                    self.set_wait(index, wait);
                     self.owe(index, owed::REQ, true);
                     return None;
                 }
@@ -65,7 +64,7 @@ impl Conns<'_> {
             }
             Stage::RepSent(wait) => {
                 if let Some(wait) = self.next_try(index, wait, now) {
-                    self.slot_mut(index).stage = Stage::RepSent(wait);
+                    self.set_wait(index, wait);
                     self.owe(index, owed::REP, true);
                     return None;
                 }
@@ -74,7 +73,7 @@ impl Conns<'_> {
             }
             Stage::DreqSent(wait) => {
                 if let Some(wait) = self.next_try(index, wait, now) {
-                    self.slot_mut(index).stage = Stage::DreqSent(wait);
+                    self.set_wait(index, wait);
                     self.owe(index, owed::DREQ, true);
                     return None;
                 }
@@ -114,32 +113,32 @@ impl Conns<'_> {
             return self.counters.ignore(IgnoreReason::UnknownConnection).into();
         };
         let slot = self.slot(index);
-        if !comes_from_peer(slot, path) {
+        if !self.may_touch(slot, path) {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         match (slot.stage, mra.message_mraed()) {
             (Stage::ReqSent(wait), MessageKind::REQ) => {
-                let wait = self.be_patient(index, wait, mra.service_timeout());
-                self.slot_mut(index).stage = Stage::ReqSent(wait);
+                self.be_patient(index, wait, mra.service_timeout());
                 Disposition::Accepted.into()
             }
             (Stage::RepSent(wait), MessageKind::REP)
                 if slot.remote_comm_id == mra.local_comm_id() =>
             {
-                let wait = self.be_patient(index, wait, mra.service_timeout());
-                self.slot_mut(index).stage = Stage::RepSent(wait);
+                self.be_patient(index, wait, mra.service_timeout());
                 Disposition::Accepted.into()
             }
             _ => self.counters.ignore(IgnoreReason::NotForState).into(),
         }
     }
 
-    fn be_patient(&mut self, index: usize, wait: Wait, service_timeout: u8) -> Wait {
-        let round_trip = code_to_duration(self.slot(index).packet_lifetime + 1);
+    fn be_patient(&mut self, index: usize, wait: Wait, service_timeout: u8) {
+        let round_trip = code_to_duration(self.slot(index).round_trip());
         let next = Tick::after(self.now, code_to_duration(service_timeout) + round_trip);
         let until = wait.until.max(next.min(wait.limit));
         self.deadlines.set(self.table.slots_mut(), index, next.min(until));
-        Wait { until, ..wait }
+        self.set_wait(index, Wait { until, ..wait });
+        // What we sent got through.
+        self.slot_mut(index).send_failures = 0;
     }
 
     /// The transport could not send a message of this connection. A second failure in a row that is

@@ -24,7 +24,7 @@ pub(super) const BUFFER: usize = 224;
 pub(super) const ARI_AT: usize = 148;
 
 /// Memory for one connection.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct ConnSlot {
     /// The exchange's transaction ID, to be echoed.
     pub(super) tid: u64,
@@ -76,7 +76,11 @@ pub struct ConnSlot {
     pub(super) in_tables: u8,
     pub(super) data_len: u8,
     pub(super) ari_len: u8,
-    /// Private data owed or unread: one owner at a time ([`flag::PEERS_DATA`]).
+    /// Target ACK delay code of the peer's REP.
+    pub(super) peer_ack_delay: u8,
+    /// Whose data the buffer has: the message of ours ([`owed`]) they belong to, 0 for the peer's.
+    holds: u8,
+    /// Private data owed or unread: one owner at a time.
     pub(super) buffer: [u8; BUFFER],
 }
 
@@ -100,8 +104,6 @@ pub(super) mod flag {
     pub(in crate::conn) const ACTIVE: u8 = 1 << 0;
     /// What is owed repeats what was sent.
     pub(in crate::conn) const REPEAT: u8 = 1 << 2;
-    /// The buffer holds the peer's data.
-    pub(in crate::conn) const PEERS_DATA: u8 = 1 << 3;
     /// We use a shared receive queue.
     pub(in crate::conn) const SRQ: u8 = 1 << 4;
     /// We do end-to-end flow control.
@@ -164,6 +166,8 @@ impl ConnSlot {
         in_tables: 0,
         data_len: 0,
         ari_len: 0,
+        peer_ack_delay: 0,
+        holds: 0,
         buffer: [0; BUFFER],
     };
 
@@ -172,10 +176,28 @@ impl ConnSlot {
         *self = ConnSlot { generation: self.generation, ..ConnSlot::EMPTY };
     }
 
-    /// A number that no connection in this slot had before (in 2³¹).
-    pub(super) fn next_generation(&mut self) -> u32 {
-        self.generation = self.generation.wrapping_add(2);
+    /// Forgets all that the peer said.
+    pub(super) fn forget_peer(&mut self) {
+        self.remote_comm_id = 0;
+        self.remote_ca_guid = 0;
+        self.remote_qpn = 0;
+        self.remote_psn = 0;
+        self.reason = 0;
+        self.peer_responder_resources = 0;
+        self.peer_initiator_depth = 0;
+        self.peer_retry_counts = 0;
+        self.peer_ack_delay = 0;
+        self.put_peers_data(&[]);
+    }
+
+    /// Which connection of this slot this is: a number that comes back after 2³¹ of them.
+    pub(super) fn incarnation(&self) -> u32 {
         self.generation >> 1
+    }
+
+    /// The next connection gets another number, in the same slot and for the same owner.
+    pub(super) fn renew(&mut self) {
+        self.generation = self.generation.wrapping_add(2);
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -186,23 +208,27 @@ impl ConnSlot {
         if on { self.flags |= flag } else { self.flags &= !flag }
     }
 
-    /// Takes the buffer for data of ours. The caller has checked the length.
-    pub(super) fn put_own_data(&mut self, data: &[u8]) {
-        self.put(data);
-        self.set(flag::PEERS_DATA, false);
+    /// Takes the buffer for the data of a message of ours. The caller has checked the length.
+    pub(super) fn put_own_data(&mut self, message: u8, data: &[u8]) {
+        self.put(message, data);
     }
 
     /// Takes the buffer for data of the peer's.
     pub(super) fn put_peers_data(&mut self, data: &[u8]) {
-        self.put(data);
-        self.set(flag::PEERS_DATA, true);
+        self.put(0, data);
     }
 
-    fn put(&mut self, data: &[u8]) {
+    fn put(&mut self, holds: u8, data: &[u8]) {
         let len = data.len().min(BUFFER);
         self.buffer[..len].copy_from_slice(&data[..len]);
+        self.holds = holds;
         self.data_len = len as u8;
         self.ari_len = 0;
+    }
+
+    /// Whether the last data put in were those of this message of ours.
+    pub(super) fn holds(&self, message: u8) -> bool {
+        self.holds == message
     }
 
     /// Puts additional rejection information behind the private data.
@@ -212,12 +238,23 @@ impl ConnSlot {
         self.ari_len = len as u8;
     }
 
-    pub(super) fn data(&self) -> &[u8] {
-        &self.buffer[..usize::from(self.data_len).min(BUFFER)]
+    /// The data of a message of ours, unless others have taken the buffer since.
+    pub(super) fn own_data(&self, message: u8) -> &[u8] {
+        if self.holds(message) { self.data() } else { &[] }
     }
 
-    pub(super) fn ari(&self) -> &[u8] {
+    /// The peer's data.
+    pub(super) fn peers_data(&self) -> &[u8] {
+        if self.holds(0) { self.data() } else { &[] }
+    }
+
+    /// The peer's additional rejection information.
+    pub(super) fn peers_ari(&self) -> &[u8] {
         &self.buffer[ARI_AT..(ARI_AT + usize::from(self.ari_len)).min(BUFFER)]
+    }
+
+    fn data(&self) -> &[u8] {
+        &self.buffer[..usize::from(self.data_len).min(BUFFER)]
     }
 }
 

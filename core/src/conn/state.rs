@@ -133,9 +133,9 @@ pub const TRANSITIONS: &[(ConnState, ConnState, &str)] = {
         (ReqSent, Idle, "REJ; no answer in time (we send REJ 4); destroy (likewise)"),
         (ReqRcvd, RepSent, "accept"),
         (ReqRcvd, RejSent, "reject; not answered in time; destroy (REJ 28)"),
-        (ReqRcvd, Idle, "REJ: the peer gave up"),
+        (ReqRcvd, Idle, "REJ: the peer gave up; stale"),
         (RepRcvd, Established, "establish"),
-        (RepRcvd, Timewait, "REJ; reject or destroy (we send REJ 28)"),
+        (RepRcvd, Timewait, "REJ; stale; reject or destroy (we send REJ 28)"),
         (RepSent, Established, "RTU; notify_established"),
         (RepSent, DreqRcvd, "DREQ: the RTU was lost"),
         (
@@ -146,8 +146,8 @@ pub const TRANSITIONS: &[(ConnState, ConnState, &str)] = {
         (Established, DreqSent, "disconnect; destroy"),
         (Established, DreqRcvd, "DREQ"),
         (Established, Timewait, "REJ; stale"),
-        (DreqSent, Timewait, "DREP; DREQ (crossing); REJ; no answer in time"),
-        (DreqRcvd, Timewait, "disconnect, destroy, or a repeated DREQ (we send DREP)"),
+        (DreqSent, Timewait, "DREP; DREQ (crossing); REJ; no answer in time; stale"),
+        (DreqRcvd, Timewait, "disconnect, destroy, or a repeated DREQ (we send DREP); stale"),
         (Timewait, Idle, "timewait over"),
     ]
 };

@@ -4,7 +4,7 @@
 
 use super::slot::{Stage, flag};
 use super::{Ids, State};
-use crate::addr::{PortSpace, ScopedIp};
+use crate::addr::{Gid, PortSpace, ScopedIp};
 use crate::cm::Cm;
 use crate::error::{BindError, CreateError};
 use crate::handle::Id;
@@ -67,6 +67,9 @@ impl Cm<'_> {
     ) -> Result<(), BindError> {
         let local = key.local.with_port(key.port);
         let index = self.bindable(id, local)?;
+        if key.port == 0 || key.space != self.ids.slot(index).space().numbers() {
+            return Err(BindError::WrongKey);
+        }
         self.ids.take_port(index, local, remote)?;
         self.ids.set_stage(index, Stage::AddrBound, "bind");
         Ok(())
@@ -86,13 +89,10 @@ impl Cm<'_> {
         if address.gid.is_wildcard() {
             return Ok(());
         }
-        if let SocketAddr::V6(v6) = local
-            && v6.ip().is_unicast_link_local()
-            && v6.scope_id() == 0
-        {
+        if !address.is_complete() {
             return Err(BindError::ScopeMissing);
         }
-        match self.gids.find_scoped(address) {
+        match self.gids.find(address) {
             Some(_) => Ok(()),
             None => Err(BindError::AddrNotLocal),
         }
@@ -128,7 +128,7 @@ impl Ids<'_> {
         slot.held = held;
         slot.local = want.local.gid;
         slot.local_port = port;
-        slot.scope = want.local.scope;
+        slot.scope = want.local.scope.max(want.remote.map_or(0, |(remote, _)| remote.scope));
         slot.set(flag::WILDCARD, want.local.gid.is_wildcard());
         slot.set(flag::AF_ONLY, want.af_only);
         if let Some((remote, remote_port)) = want.remote {
@@ -136,6 +136,17 @@ impl Ids<'_> {
             slot.remote_port = remote_port;
         }
         Ok(())
+    }
+
+    /// Undoes [`take_port`](Self::take_port), for an identifier that goes on without a port.
+    pub(super) fn unbind(&mut self, index: usize) -> Option<PortKey> {
+        let key = self.release_port(index);
+        let slot = self.slot_mut(index);
+        slot.local = Gid::ZERO;
+        slot.local_port = 0;
+        slot.set(flag::WILDCARD, false);
+        slot.set(flag::BOUND_ON_THE_WAY, false);
+        key
     }
 
     /// Gives the port back; the key whose last owner left.

@@ -110,8 +110,10 @@ impl Cm<'_> {
     }
 
     /// Ends a connection (`rdma_disconnect`): sends a DREQ, again until it is answered, then
-    /// DISCONNECTED; or, after the peer's DISCONNECTED, the DREP it waits for. TIMEWAIT_EXIT comes
-    /// when the queue pair may be used again. `private_data` travels, but no peer's CM delivers it.
+    /// DISCONNECTED; or, after the peer's DISCONNECTED, the DREP it waits for. Where the connection is
+    /// over without it (the peer could not wait, or has gone), nothing is left to do, and that is no
+    /// error. TIMEWAIT_EXIT comes when the queue pair may be used again. `private_data` travels, but
+    /// no peer's CM delivers it.
     ///
     /// # Errors
     /// [`ConnectError`]; the identifier is as it was.
@@ -127,8 +129,10 @@ impl Cm<'_> {
         let (State::Connect | State::Disconnect, Some(conn)) = (state, self.ids.conn(index)) else {
             return Err(ConnectError::InvalidState { state });
         };
-        let done = self.conns.disconnect(conn, private_data);
-        done.map_err(|why| self.ids.explain(index, why))
+        match self.conns.disconnect(conn, private_data) {
+            Err(NotNow::Gone) if state == State::Disconnect => Ok(()),
+            done => done.map_err(|why| self.ids.explain(index, why)),
+        }
     }
 
     /// Makes an active identifier whose attempt or connection is over ready to connect again, with
@@ -160,7 +164,11 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ConnectError::NoSuchId)?;
         let state = self.ids.state(index);
         let attrs = self.ids.conn(index).and_then(|conn| self.conns.qp_attrs(conn, to));
-        attrs.ok_or(ConnectError::InvalidState { state })
+        let mut attrs = attrs.ok_or(ConnectError::InvalidState { state })?;
+        if let Some(timeout) = self.ids.slot(index).ack_timeout() {
+            attrs.timeout = timeout;
+        }
+        Ok(attrs)
     }
 
     /// The slots of an identifier in CONNECT.

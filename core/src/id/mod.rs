@@ -1,6 +1,6 @@
 //! Machine 1, the identifier: librdmacm's view of a connection (`rdma_cm_id`).
 //!
-//! [`Ids`] owns the identifiers' slots, the listeners' index, the ports and what the application has
+//! `Ids` owns the identifiers' slots, the listeners' index, the ports and what the application has
 //! not been told yet. It never touches a message. The operations of [`Cm`](crate::Cm) live here, one
 //! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`.
 
@@ -18,7 +18,7 @@ pub use state::{State, TRANSITIONS};
 
 pub use slot::IdSlot;
 
-use crate::addr::{PortSpace, ScopedIp};
+use crate::addr::PortSpace;
 use crate::conn::{Conns, Endpoints};
 use crate::event::{DisconnectCause, Event, EventKind, Unreachable};
 use crate::handle::Id;
@@ -28,6 +28,7 @@ use crate::slots::{Chains, Link, List, Slot, Table};
 use slot::{CHAIN, READY, Stage, pending};
 
 /// Every identifier.
+#[derive(Debug)]
 pub(crate) struct Ids<'s> {
     table: Table<'s, IdSlot>,
     listeners: Chains<'s, CHAIN>,
@@ -100,9 +101,9 @@ impl<'s> Ids<'s> {
         let slot = self.slot(index);
         Endpoints {
             space: slot.space(),
-            local: ScopedIp { gid: slot.local, scope: slot.scope },
+            local: slot.local_ip(),
             local_port: slot.local_port,
-            remote: ScopedIp { gid: slot.remote, scope: slot.scope },
+            remote: slot.remote_ip(),
             remote_port: slot.remote_port,
         }
     }
@@ -138,7 +139,7 @@ impl<'s> Ids<'s> {
             self.ready.push_back(self.table.slots_mut(), index);
         }
         let kind = self.describe(index, event, conns);
-        Some(Event { id: self.handle(index), user: self.slot(index).user, kind })
+        Some(Event { id: self.handle(index), user: self.slot(index).user(), kind })
     }
 
     fn describe(&self, index: usize, event: u16, conns: &Conns<'_>) -> EventKind {

@@ -16,14 +16,25 @@ pub enum IdOption {
     /// Share a port with others that say so too (`RDMA_OPTION_ID_REUSEADDR`). Not while listening;
     /// taken back only while idle.
     ReuseAddr(bool),
-    /// An IPv6 wildcard is for IPv6 alone (`RDMA_OPTION_ID_AFONLY`). Before `listen` or a connection.
+    /// An IPv6 wildcard is for IPv6 alone (`RDMA_OPTION_ID_AFONLY`). Only while idle: it decides at
+    /// `bind` with whom the port can be shared.
     AfOnly(bool),
-    /// Local ACK timeout code, 5 bits (`RDMA_OPTION_ID_ACK_TIMEOUT`). Counts for routes resolved
-    /// afterwards.
+    /// Local ACK timeout code, 5 bits; 0 for none (`RDMA_OPTION_ID_ACK_TIMEOUT`). Goes into the queue
+    /// pair's attributes at once, and into the REQ of routes resolved afterwards.
     AckTimeout(u8),
 }
 
 impl Cm<'_> {
+    /// Gives an identifier another cookie, for its further events.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn set_user(&mut self, id: Id, user: u64) -> Result<(), OpError> {
+        let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
+        self.ids.slot_mut(index).set_user(user);
+        Ok(())
+    }
+
     /// Sets an option.
     ///
     /// # Errors
@@ -43,7 +54,7 @@ impl Cm<'_> {
         let slot = self.ids.slot_mut(index);
         match option {
             IdOption::Tos(tos) => slot.tos = tos,
-            IdOption::AckTimeout(code) => slot.ack_timeout = (code & 31) + 1,
+            IdOption::AckTimeout(code) => slot.set_ack_timeout(code),
             IdOption::ReuseAddr(on) => slot.set(flag::REUSE, on),
             IdOption::AfOnly(on) => {
                 slot.set(flag::AF_ONLY, on);

@@ -4,11 +4,12 @@
 
 use super::slot::{Stage, flag, pending};
 use super::{Ids, State};
-use crate::addr::{Path, ScopedIp};
+use crate::addr::{Gid, Path, ScopedIp};
 use crate::cm::Cm;
 use crate::error::{BindError, ResolveError, Stale, errno};
 use crate::handle::{Id, RequestId};
 use crate::request::{Outcome, Request, Route};
+use crate::slots::Link;
 use crate::time::Instant;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -66,7 +67,8 @@ impl Cm<'_> {
     }
 
     /// Takes a route the caller knows (a static neighbour table, a cache): no question, no event,
-    /// `connect` is legal at once. Legal where `resolve_addr` or `resolve_route` is.
+    /// `connect` is legal at once. Legal where `resolve_addr` or `resolve_route` is; an identifier
+    /// whose address is resolved stays with that destination.
     ///
     /// # Errors
     /// [`ResolveError`]; the identifier is as it was.
@@ -79,18 +81,22 @@ impl Cm<'_> {
     ) -> Result<(), ResolveError> {
         self.conns.advance(now);
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
-        let local = ScopedIp { gid: route.path.local_gid(), scope: path_scope(&route.path) };
-        let gid_index = self
-            .gids
-            .find_scoped(local)
-            .ok_or(ResolveError::Bind { error: BindError::AddrNotLocal })?;
-        if self.ids.state(index) != State::AddrResolved {
+        let local = route.path.local_ip();
+        let not_local = ResolveError::Bind { error: BindError::AddrNotLocal };
+        let gid_index = self.gids.find(local).ok_or(not_local)?;
+        if !self.ids.may_leave_by(index, &route.path, destination.ip().into()) {
+            return Err(ResolveError::OtherSource);
+        }
+        if self.ids.state(index) == State::AddrResolved {
+            self.ids.check_destination(index, None, destination)?;
+        } else {
             self.start_active(id, Some(local.with_port(0)), destination)?;
             self.ids.take_path(index, &route.path);
         }
         let Some(conn) = self.ids.conn(index) else { return Err(ResolveError::Full) };
         let route = self.ids.route_with_options(index, route);
         self.conns.set_route(conn, &route, gid_index);
+        self.ids.unmark(index, pending::ADDR_ERROR | pending::ROUTE_ERROR);
         self.ids.set_stage(index, Stage::RouteResolved, "set_route");
         Ok(())
     }
@@ -105,36 +111,35 @@ impl Cm<'_> {
     ) -> Result<usize, ResolveError> {
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
         let state = self.ids.state(index);
-        let bound = match state {
-            State::Idle => false,
-            State::AddrBound => true,
-            state => return Err(ResolveError::InvalidState { state }),
-        };
-        if destination.port() == 0 || destination.ip().is_unspecified() {
-            return Err(ResolveError::NotADestination);
+        if !matches!(state, State::Idle | State::AddrBound) {
+            return Err(ResolveError::InvalidState { state });
         }
-        let slot = self.ids.slot(index);
-        let family =
-            if bound { Some(slot.local.is_v4()) } else { source.map(|source| source.is_ipv4()) };
-        if family.is_some_and(|v4| v4 != destination.is_ipv4()) {
-            return Err(ResolveError::FamilyMismatch);
+        let source = source.filter(|_| state == State::Idle);
+        let remote = self.ids.check_destination(index, source, destination)?;
+        if !self.conns.has_room() {
+            return Err(ResolveError::Full);
         }
-        let source = source.filter(|source| !bound && !source.ip().is_unspecified());
-        if let Some(source) = source {
-            self.check_local(source).map_err(|error| ResolveError::Bind { error })?;
+        // The wildcard with a port is bound now, without one when the path says the address.
+        if let Some(source) = source.filter(|s| !s.ip().is_unspecified() || s.port() != 0) {
+            let done = self.bind_on_the_way(index, source, remote);
+            done.map_err(|error| ResolveError::Bind { error })?;
         }
-        let conn = match self.ids.conn(index) {
-            Some(conn) => conn,
-            None => self.conns.claim(index).ok_or(ResolveError::Full)?,
-        };
-        if let Some(source) = source
-            && let Err(error) = self.ids.take_port(index, source, Some(destination))
-        {
-            self.conns.free(conn);
-            return Err(ResolveError::Bind { error });
-        }
-        self.ids.set_destination(index, conn, destination);
+        let conn = self.conns.claim(index).ok_or(ResolveError::Full)?;
+        self.ids.set_destination(index, conn, remote);
         Ok(index)
+    }
+
+    /// Binds an idle identifier to a port that is free towards its destination.
+    fn bind_on_the_way(
+        &mut self,
+        index: usize,
+        source: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<(), BindError> {
+        self.check_local(source)?;
+        self.ids.take_port(index, source, Some(remote))?;
+        self.ids.slot_mut(index).set(flag::BOUND_ON_THE_WAY, true);
+        Ok(())
     }
 
     /// The next question to the host. Poll again after `resolve_addr` and `resolve_route`.
@@ -183,15 +188,15 @@ impl Cm<'_> {
     }
 
     fn take_address(&mut self, index: usize, conn: usize, path: &Path) {
-        let local = ScopedIp { gid: path.local_gid(), scope: path_scope(path) };
-        let Some(gid_index) = self.gids.find_scoped(local) else {
-            return self.query_failed(index, errno::EADDRNOTAVAIL);
+        let gid_index = match self.source_of(index, path) {
+            Ok(gid_index) => gid_index,
+            Err(errno) => return self.query_failed(index, errno),
         };
         if !self.ids.slot(index).held.is_some() {
             let slot = self.ids.slot(index);
-            let remote = ScopedIp { gid: slot.remote, scope: slot.scope };
-            let remote = remote.with_port(slot.remote_port);
-            if let Err(error) = self.ids.take_port(index, local.with_port(0), Some(remote)) {
+            let remote = slot.remote_ip().with_port(slot.remote_port);
+            let source = path.local_ip().with_port(0);
+            if let Err(error) = self.bind_on_the_way(index, source, remote) {
                 return self.query_failed(index, error.errno());
             }
         }
@@ -202,8 +207,9 @@ impl Cm<'_> {
     }
 
     fn take_route(&mut self, index: usize, conn: usize, route: &Route) {
-        let Some(gid_index) = self.gids.find(route.path.local_gid()) else {
-            return self.query_failed(index, errno::ENODEV);
+        let gid_index = match self.source_of(index, &route.path) {
+            Ok(gid_index) => gid_index,
+            Err(errno) => return self.query_failed(index, errno),
         };
         let route = self.ids.route_with_options(index, route);
         self.conns.set_route(conn, &route, gid_index);
@@ -211,48 +217,121 @@ impl Cm<'_> {
         self.ids.mark(index, pending::ROUTE_RESOLVED);
     }
 
-    /// A question was answered with an error, or not in time.
+    /// The GID table's entry for the source the host chose, or what is wrong with it (errno).
+    fn source_of(&self, index: usize, path: &Path) -> Result<u16, i32> {
+        let gid_index = self.gids.find(path.local_ip()).ok_or(errno::ENODEV)?;
+        let remote = self.ids.slot(index).remote;
+        let may = self.ids.may_leave_by(index, path, remote);
+        may.then_some(gid_index).ok_or(errno::EADDRNOTAVAIL)
+    }
+
+    /// A question was answered with an error, or not in time: the identifier is as it was before.
     pub(crate) fn query_failed(&mut self, index: usize, errno: i32) {
-        self.ids.slot_mut(index).set_errno(errno);
-        self.ids.slot_mut(index).sequence = self.ids.slot(index).sequence.wrapping_add(1);
+        let slot = self.ids.slot_mut(index);
+        slot.set_errno(errno);
+        slot.sequence = slot.sequence.wrapping_add(1);
+        let Some(conn) = slot.conn.get() else { return };
         if self.ids.state(index) == State::RouteQuery {
+            self.conns.question_over(conn);
             self.ids.set_stage(index, Stage::AddrResolved, "the host did not");
             self.ids.mark(index, pending::ROUTE_ERROR);
             return;
         }
-        let next = if self.ids.slot(index).held.is_some() { Stage::AddrBound } else { Stage::Idle };
-        if let Some(conn) = self.ids.conn(index) {
-            self.conns.free(conn);
-            self.ids.slot_mut(index).conn = crate::slots::Link::NONE;
-        }
+        self.conns.free(conn);
+        let next = self.ids.forget_destination(index);
         self.ids.set_stage(index, next, "the host did not");
         self.ids.mark(index, pending::ADDR_ERROR);
     }
 }
 
 impl Ids<'_> {
+    /// The destination, complete with the scope that the source gives it, if the identifier may go
+    /// there. `source`: what an idle one asks for.
+    fn check_destination(
+        &self,
+        index: usize,
+        source: Option<SocketAddr>,
+        to: SocketAddr,
+    ) -> Result<SocketAddr, ResolveError> {
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return Err(ResolveError::NotADestination);
+        }
+        let slot = self.slot(index);
+        let bound = slot.held.is_some().then(|| slot.local_ip());
+        let source = bound.or(source.map(ScopedIp::of));
+        let mut remote = ScopedIp::of(to);
+        if let Some(source) = source {
+            if source.gid.is_v4() != remote.gid.is_v4() {
+                return Err(ResolveError::FamilyMismatch);
+            }
+            if !remote.is_complete() {
+                remote.scope = source.scope;
+            }
+            if source.scope != 0 && remote.scope != 0 && source.scope != remote.scope {
+                return Err(ResolveError::ScopeMismatch);
+            }
+        }
+        if !remote.is_complete() {
+            return Err(ResolveError::Bind { error: BindError::ScopeMissing });
+        }
+        let chosen = slot.held.has_peer() || self.state(index) == State::AddrResolved;
+        if chosen && (slot.remote_ip(), slot.remote_port) != (remote, to.port()) {
+            return Err(ResolveError::OtherDestination);
+        }
+        Ok(remote.with_port(to.port()))
+    }
+
     fn set_destination(&mut self, index: usize, conn: usize, destination: SocketAddr) {
         let remote = ScopedIp::of(destination);
         let slot = self.slot_mut(index);
-        slot.conn = crate::slots::Link::to(conn);
+        slot.conn = Link::to(conn);
         slot.remote = remote.gid;
         slot.remote_port = destination.port();
-        slot.scope = slot.scope.max(remote.scope);
+        if remote.gid.is_link_local() {
+            slot.scope = remote.scope;
+        }
+    }
+
+    /// Undoes what `resolve_addr` did, and says which state that leaves.
+    fn forget_destination(&mut self, index: usize) -> Stage {
+        let slot = self.slot_mut(index);
+        slot.conn = Link::NONE;
+        if !slot.held.has_peer() || slot.has(flag::BOUND_ON_THE_WAY) {
+            slot.remote_port = 0;
+            slot.remote = Gid::ZERO;
+        }
+        if slot.held.is_some() && !slot.has(flag::BOUND_ON_THE_WAY) {
+            return Stage::AddrBound;
+        }
+        // A number of RDMA's own: no host holds it for this identifier.
+        let _ = self.unbind(index);
+        Stage::Idle
     }
 
     /// A question is open from here on; what the last one led to is old news.
     fn ask(&mut self, index: usize, stage: Stage, why: &'static str) {
-        self.slot_mut(index).sequence = self.slot(index).sequence.wrapping_add(1);
+        let slot = self.slot_mut(index);
+        slot.sequence = slot.sequence.wrapping_add(1);
         self.unmark(index, pending::ADDR_ERROR | pending::ROUTE_ERROR);
         self.set_stage(index, stage, why);
+    }
+
+    /// Whether a path to this destination leaves from what the identifier is bound to. On InfiniBand
+    /// an IP address and a GID are two things.
+    fn may_leave_by(&self, index: usize, path: &Path, remote: Gid) -> bool {
+        let slot = self.slot(index);
+        let suits = slot.local.is_wildcard() || slot.local_ip() == path.local_ip();
+        let same_family = path.local_gid().is_v4() == remote.is_v4();
+        matches!(path, Path::Ib(_)) || suits && same_family
     }
 
     /// The source is known now, even if the identifier is bound to the wildcard.
     fn take_path(&mut self, index: usize, path: &Path) {
         let slot = self.slot_mut(index);
+        let local = path.local_ip();
         if slot.has(flag::WILDCARD) {
-            slot.local = path.local_gid();
-            slot.scope = slot.scope.max(path_scope(path));
+            slot.local = local.gid;
+            slot.scope = if local.gid.is_link_local() { local.scope } else { slot.scope };
         }
     }
 
@@ -261,6 +340,7 @@ impl Ids<'_> {
         let mut route = *route;
         if let Path::Roce(path) = &mut route.path {
             path.traffic_class = if slot.tos != 0 { slot.tos } else { path.traffic_class };
+            path.hop_limit = if path.hop_limit != 0 { path.hop_limit } else { 64 };
             if path.flow_label == 0 {
                 // As Linux fills it (facts: linux-rdma-cm §5.3).
                 let (source, destination) =
@@ -268,8 +348,9 @@ impl Ids<'_> {
                 path.flow_label = (source * 31 + destination) & 0xf_ffff;
             }
         }
-        if slot.ack_timeout > 1 {
-            route.packet_lifetime = slot.ack_timeout - 2;
+        // 0 says how long the queue pair waits (for ever), not how long packets live.
+        if let Some(timeout @ 1..) = slot.ack_timeout() {
+            route.packet_lifetime = timeout - 1;
         }
         route
     }
@@ -283,18 +364,10 @@ impl Ids<'_> {
         if self.state(index) == State::RouteQuery {
             return Request::ResolveRoute { path };
         }
-        let remote = ScopedIp { gid: slot.remote, scope: slot.scope };
         let specific = slot.held.is_some() && !slot.has(flag::WILDCARD);
         Request::ResolveAddr {
-            source: specific.then_some(ScopedIp { gid: slot.local, scope: slot.scope }),
-            destination: remote.with_port(slot.remote_port),
+            source: specific.then(|| slot.local_ip()),
+            destination: slot.remote_ip().with_port(slot.remote_port),
         }
-    }
-}
-
-fn path_scope(path: &Path) -> u32 {
-    match path {
-        Path::Roce(path) => path.scope,
-        Path::Ib(_) => 0,
     }
 }

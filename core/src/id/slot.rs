@@ -14,13 +14,13 @@ pub(super) const READY: u8 = 0;
 pub(super) const CHAIN: u8 = 100;
 
 /// Memory for one identifier.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct IdSlot {
-    /// The application's.
-    pub(super) user: u64,
+    /// The application's cookie, in halves: eight-octet alignment would cost four octets.
+    user: [u32; 2],
     generation: u32,
     pub(super) stage: Stage,
-    /// IPv6 scope of both addresses, if they are link-local.
+    /// IPv6 scope of whichever address is link-local: they are on one link.
     pub(super) scope: u32,
     pub(super) local: Gid,
     pub(super) remote: Gid,
@@ -43,7 +43,7 @@ pub struct IdSlot {
     pub(super) flags: u8,
     pub(super) tos: u8,
     /// ACK_TIMEOUT option plus 1; 0 = not set.
-    pub(super) ack_timeout: u8,
+    ack_timeout: u8,
     /// Counts questions to the host.
     pub(super) sequence: u8,
     pub(super) cause: DisconnectCause,
@@ -98,6 +98,8 @@ pub(super) mod flag {
     pub(in crate::id) const AF_EXPLICIT: u8 = 1 << 2;
     /// Bound to a wildcard; `local` may have become specific since.
     pub(in crate::id) const WILDCARD: u8 = 1 << 3;
+    /// Bound by `resolve_addr` or `set_route`, not by the application.
+    pub(in crate::id) const BOUND_ON_THE_WAY: u8 = 1 << 4;
 }
 
 /// What an application is still to be told, in the order in which it can happen.
@@ -119,7 +121,7 @@ pub(super) mod pending {
 impl IdSlot {
     /// An unused slot.
     pub const EMPTY: IdSlot = IdSlot {
-        user: 0,
+        user: [0; 2],
         generation: 0,
         stage: Stage::Idle,
         scope: 0,
@@ -144,7 +146,25 @@ impl IdSlot {
     pub(super) fn clear(&mut self, space: PortSpace, user: u64) {
         let (generation, sequence) = (self.generation, self.sequence);
         let space = PortSpace::ALL.iter().position(|&s| s == space).unwrap_or_default() as u8;
-        *self = IdSlot { generation, sequence, space, user, ..IdSlot::EMPTY };
+        *self = IdSlot { generation, sequence, space, ..IdSlot::EMPTY };
+        self.set_user(user);
+    }
+
+    pub(super) fn user(&self) -> u64 {
+        u64::from(self.user[1]) << 32 | u64::from(self.user[0])
+    }
+
+    pub(super) fn set_user(&mut self, user: u64) {
+        self.user = [user as u32, (user >> 32) as u32];
+    }
+
+    /// The ACK_TIMEOUT option, if it is set.
+    pub(super) fn ack_timeout(&self) -> Option<u8> {
+        self.ack_timeout.checked_sub(1)
+    }
+
+    pub(super) fn set_ack_timeout(&mut self, code: u8) {
+        self.ack_timeout = (code & 31) + 1;
     }
 
     pub(super) fn space(&self) -> PortSpace {
@@ -168,13 +188,23 @@ impl IdSlot {
         if on { self.flags |= flag } else { self.flags &= !flag }
     }
 
+    /// Its own address, as far as known.
+    pub(super) fn local_ip(&self) -> ScopedIp {
+        ScopedIp::new(self.local, self.scope)
+    }
+
+    /// The peer's address, as far as known.
+    pub(super) fn remote_ip(&self) -> ScopedIp {
+        ScopedIp::new(self.remote, self.scope)
+    }
+
     /// The address the port is held on: the one it was bound to.
     pub(super) fn bound_address(&self) -> ScopedIp {
         if self.has(flag::WILDCARD) {
             let any = if self.local.is_v4() { Gid::V4_WILDCARD } else { Gid::ZERO };
-            ScopedIp { gid: any, scope: 0 }
+            ScopedIp::new(any, 0)
         } else {
-            ScopedIp { gid: self.local, scope: self.scope }
+            self.local_ip()
         }
     }
 
@@ -237,9 +267,9 @@ impl TupleOwner for IdSlot {
     fn tuple(&self) -> Tuple {
         Tuple {
             space: self.space(),
-            local: ScopedIp { gid: self.local, scope: self.scope },
+            local: self.bound_address(),
             local_port: self.local_port,
-            remote: ScopedIp { gid: self.remote, scope: self.scope },
+            remote: self.remote_ip(),
             remote_port: self.remote_port,
         }
     }

@@ -1,19 +1,19 @@
 //! [`Bitmap`]: which numbers of a range are held.
 //!
-//! Two levels: a bit per number, and a bit per word of those that says "full". Single bits go through
-//! `bitvec`; searches go by whole words, because `bitvec`'s own search takes a hundred times as long
-//! when nearly all are held.
+//! A bit per number; above it a summary, a bit per word that says "full"; above that one word, a bit
+//! per full word of the summary. Single bits go through `bitvec`; searches go by whole words, because
+//! `bitvec`'s own search takes a hundred times as long when nearly all are held.
 
 use bitvec::order::Lsb0;
 use bitvec::view::BitView;
 
-/// How many words a map of `ports` numbers needs, both levels.
+/// How many words a map of `ports` numbers needs, summary and all.
 ///
 /// ```
 /// use nanocm_core::port::map_words;
 ///
-/// static mut MEMORY: [usize; map_words(1024)] = [0; map_words(1024)];
-/// assert!(map_words(65_535) * size_of::<usize>() < 8_500);
+/// let memory = [0usize; map_words(1024)];
+/// assert_eq!(size_of_val(&memory), 1024 / 8 + size_of::<usize>());
 /// ```
 pub const fn map_words(ports: usize) -> usize {
     let words = ports.div_ceil(BITS);
@@ -40,6 +40,8 @@ pub struct Bitmap<'s> {
     held: &'s mut [usize],
     /// A bit per word of `held`: all its bits are set. Likewise at the end.
     full: &'s mut [usize],
+    /// A bit per word of `full`; 65,536 / 32² are enough. Likewise.
+    top: u64,
     base: u16,
     len: u32,
     count: u32,
@@ -57,7 +59,8 @@ impl<'s> Bitmap<'s> {
         let (full, _) = rest.split_at_mut(held.len().div_ceil(BITS));
         *full.last_mut()? |= !below(last_bits(held.len()));
         *held.last_mut()? |= !below(last_bits(len));
-        Some(Bitmap { held, full, base, len: len as u32, count: 0 })
+        let top = u64::MAX.checked_shl(full.len() as u32).unwrap_or(0);
+        Some(Bitmap { held, full, top, base, len: len as u32, count: 0 })
     }
 
     /// How many numbers there are.
@@ -85,70 +88,91 @@ impl<'s> Bitmap<'s> {
 
     /// The first free number at or after the one at offset `from`, around the end if need be.
     pub fn find_free(&self, from: usize) -> Option<u16> {
-        if self.count == self.len {
-            return None;
-        }
-        debug_assert!(from < self.capacity());
-        let word = from / BITS;
-        // The numbers before `from` in its word count as held, this once.
-        let rest = self.held.get(word).map_or(usize::MAX, |held| held | below(from % BITS));
-        let offset = if rest != usize::MAX {
-            word * BITS + rest.trailing_ones() as usize
-        } else {
-            let word = self.open_word(word + 1).or_else(|| self.open_word(0))?;
-            word * BITS + self.held[word].trailing_ones() as usize
-        };
-        Some(self.base + offset as u16)
+        Some(self.base + self.free_offset(from)? as u16)
     }
 
     /// Takes the first free number at or after the one at offset `from`, around the end if need be.
+    #[inline]
     pub fn allocate(&mut self, from: usize) -> Option<u16> {
-        let port = self.find_free(from)?;
-        self.set(port);
-        Some(port)
+        let offset = self.free_offset(from)?;
+        self.set_offset(offset);
+        Some(self.base + offset as u16)
     }
 
     /// Marks a number held. False if it was, or lies outside the range.
+    #[inline]
     pub fn set(&mut self, port: u16) -> bool {
-        let Some(offset) = self.offset(port) else { return false };
-        let word = &mut self.held[offset / BITS];
-        if word.view_bits_mut::<Lsb0>().replace(offset % BITS, true) {
-            return false;
-        }
-        if *word == usize::MAX {
-            self.full.view_bits_mut::<Lsb0>().set(offset / BITS, true);
-        }
-        self.count += 1;
-        true
+        self.offset(port).is_some_and(|offset| self.set_offset(offset))
     }
 
     /// Marks a number free. False if it was, or lies outside the range.
+    #[inline]
     pub fn clear(&mut self, port: u16) -> bool {
-        let Some(offset) = self.offset(port) else { return false };
-        let word = &mut self.held[offset / BITS];
-        if !word.view_bits_mut::<Lsb0>().replace(offset % BITS, false) {
-            return false;
-        }
-        self.full.view_bits_mut::<Lsb0>().set(offset / BITS, false);
-        self.count -= 1;
-        true
+        self.offset(port).is_some_and(|offset| self.clear_offset(offset))
     }
 
     fn offset(&self, port: u16) -> Option<usize> {
         self.covers(port).then_some(port.wrapping_sub(self.base) as usize)
     }
 
-    /// The first word at or after this one that is not full.
-    fn open_word(&self, from: usize) -> Option<usize> {
-        let mut skip = below(from % BITS);
-        for (i, &full) in self.full.iter().enumerate().skip(from / BITS) {
-            let rest = full | skip;
-            if rest != usize::MAX {
-                return Some(i * BITS + rest.trailing_ones() as usize);
-            }
-            skip = 0;
+    #[inline]
+    fn free_offset(&self, from: usize) -> Option<usize> {
+        if self.count == self.len {
+            return None;
         }
-        None
+        debug_assert!(from < self.capacity());
+        let mut word = from / BITS;
+        // The numbers before `from` in its word count as held, this once.
+        let mut rest = self.held[word] | below(from % BITS);
+        if rest == usize::MAX {
+            word = self.open_word(word + 1);
+            rest = self.held[word];
+        }
+        Some(word * BITS + rest.trailing_ones() as usize)
+    }
+
+    fn set_offset(&mut self, offset: usize) -> bool {
+        let word = &mut self.held[offset / BITS];
+        if word.view_bits_mut::<Lsb0>().replace(offset % BITS, true) {
+            return false;
+        }
+        self.count += 1;
+        if *word == usize::MAX {
+            let full = &mut self.full[offset / BITS / BITS];
+            *full |= 1 << (offset / BITS % BITS);
+            if *full == usize::MAX {
+                self.top |= 1 << (offset / BITS / BITS);
+            }
+        }
+        true
+    }
+
+    fn clear_offset(&mut self, offset: usize) -> bool {
+        let word = &mut self.held[offset / BITS];
+        let was_full = *word == usize::MAX;
+        if !word.view_bits_mut::<Lsb0>().replace(offset % BITS, false) {
+            return false;
+        }
+        self.count -= 1;
+        if was_full {
+            self.full[offset / BITS / BITS] &= !(1 << (offset / BITS % BITS));
+            self.top &= !(1 << (offset / BITS / BITS));
+        }
+        true
+    }
+
+    /// The first word at or after this one that is not full, around the end if need be. There is one.
+    #[inline]
+    fn open_word(&self, from: usize) -> usize {
+        let mut i = from / BITS;
+        let mut rest = self.full.get(i).map_or(usize::MAX, |full| full | below(from % BITS));
+        if rest == usize::MAX {
+            // Those up to this one count as full, this once.
+            let later = self.top | u64::MAX >> (63 - i.min(63));
+            i = if later != u64::MAX { later } else { self.top }.trailing_ones() as usize;
+            rest = self.full[i];
+        }
+        i * BITS + rest.trailing_ones() as usize
     }
 }
 

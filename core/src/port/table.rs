@@ -38,7 +38,7 @@ impl Default for PortRecord {
 
 #[derive(Clone, Copy, Debug)]
 struct Number {
-    /// Space and number: [`Name`].
+    /// Space and number.
     name: u32,
     /// A bit for each kind that has an owner.
     present: u32,
@@ -77,19 +77,14 @@ impl Chained<ADDRESS> for PortRecord {
     }
 }
 
-/// A number of a port space with its hash.
-#[derive(Clone, Copy)]
-pub(super) struct Name {
-    name: u32,
-    hash: u32,
-}
-
-/// Where the records of a name and of an address of it are, if there are any.
+/// A number of a port space, its hash, and where the records of it and of an address of it are, if
+/// there are any.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    name: Name,
-    number: Option<usize>,
-    address: Option<usize>,
+    name: u32,
+    hash: u32,
+    number: Link,
+    address: Link,
 }
 
 /// What an [owner leaving](Records::remove) left behind.
@@ -107,20 +102,16 @@ pub(super) struct Records<'s> {
     addresses: Chains<'s, ADDRESS>,
     free_numbers: Free<NUMBER>,
     free_addresses: Free<ADDRESS>,
-    key: Key,
+    secret: Key,
 }
 
 impl<'s> Records<'s> {
-    /// Over empty records; half of the heads for either kind. `None` unless the number of heads is a
-    /// power of two and at least 2.
+    /// Over empty records; half of the heads for either kind. `None` with fewer than two heads.
     pub(super) fn new(
         records: &'s mut [PortRecord],
         heads: &'s mut [Link],
-        key: Key,
+        secret: Key,
     ) -> Option<Self> {
-        if !heads.len().is_power_of_two() {
-            return None;
-        }
         let (numbers, addresses) = heads.split_at_mut(heads.len() / 2);
         Some(Records {
             records,
@@ -128,30 +119,42 @@ impl<'s> Records<'s> {
             addresses: Chains::new(addresses)?,
             free_numbers: Free::default(),
             free_addresses: Free::default(),
-            key,
+            secret,
         })
     }
 
-    pub(super) fn name(&self, space: NumberSpace, port: u16) -> Name {
-        let name = (space as u32) << 16 | port as u32;
-        Name { name, hash: self.key.hash(&[name]) }
+    /// Looks a number and an address of it up.
+    pub(super) fn find(&self, space: NumberSpace, port: u16, local: &ScopedIp) -> Place {
+        let mut place = self.find_number(space, port);
+        self.find_address(&mut place, local);
+        place
     }
 
-    pub(super) fn find(&self, name: Name, local: &ScopedIp) -> Place {
-        let number =
-            self.numbers.find(self.records, name.hash, |record| record.number.name == name.name);
+    /// Looks a number up, for a start.
+    pub(super) fn find_number(&self, space: NumberSpace, port: u16) -> Place {
+        let name = (space as u32) << 16 | port as u32;
+        // Numbers and addresses are the host's own: a mix under a secret spreads them well enough.
+        let [first, last] = self.secret.words();
+        let hash = mix(mix(first, name), last);
+        let number = self.numbers.find(self.records, hash, |record| record.number.name == name);
+        Place { name, hash, number: number.into(), address: Link::NONE }
+    }
+
+    /// Looks an address of a number up, too.
+    pub(super) fn find_address(&self, place: &mut Place, local: &ScopedIp) {
         // Without a number there is no address either.
-        let address = number.and_then(|_| {
-            self.addresses.find(self.records, name.hash_with(local), |record| {
-                record.address.name == name.name && record.address.local == *local
-            })
-        });
-        Place { name, number, address }
+        if place.is_taken() {
+            let name = place.name;
+            let wanted =
+                |record: &PortRecord| record.address.name == name && record.address.local == *local;
+            let hash = place.hash_with(local);
+            place.address = self.addresses.find(self.records, hash, wanted).into();
+        }
     }
 
     /// Which kinds of owners the number has. `but` is left out if it is the only one of its kind.
     pub(super) fn on_number(&self, place: &Place, but: Option<Kind>) -> u32 {
-        let Some(i) = place.number else { return 0 };
+        let Some(i) = place.number.get() else { return 0 };
         let Number { present, owners, .. } = &self.records[i].number;
         match but {
             Some(kind) if owners[kind.index()] == 1 => present & !(1 << kind.index()),
@@ -161,7 +164,7 @@ impl<'s> Records<'s> {
 
     /// Which kinds of owners the address has; likewise.
     pub(super) fn on_address(&self, place: &Place, but: Option<Kind>) -> u32 {
-        let Some(i) = place.address else { return 0 };
+        let Some(i) = place.address.get() else { return 0 };
         let mut present = 0;
         for (kind, &owners) in self.records[i].address.owners.iter().enumerate() {
             let itself = but.is_some_and(|but| but.on_address() == kind) as u32;
@@ -173,8 +176,8 @@ impl<'s> Records<'s> {
     /// Whether an owner can be added here.
     pub(super) fn has_room(&self, place: &Place) -> bool {
         let len = self.records.len();
-        (place.number.is_some() || self.free_numbers.any(len))
-            && (place.address.is_some() || self.free_addresses.any(len))
+        (place.is_taken() || self.free_numbers.any(len))
+            && (place.is_shared() || self.free_addresses.any(len))
     }
 
     /// Adds an owner. False, and nothing changed, if a record is missing.
@@ -182,28 +185,27 @@ impl<'s> Records<'s> {
         if !self.has_room(place) {
             return false;
         }
-        let name = place.name;
-        let number = match place.number {
-            Some(i) => i,
+        let number = match place.number.get() {
+            Some(number) => number,
             None => {
                 let Some(i) = self.free_numbers.claim(self.records) else { return false };
-                self.records[i].number.name = name.name;
-                self.numbers.insert(self.records, name.hash, i);
+                self.records[i].number.name = place.name;
+                self.numbers.insert(self.records, place.hash, i);
                 i
             }
         };
-        let address = match place.address {
-            Some(i) => i,
+        let address = match place.address.get() {
+            Some(address) => address,
             None => {
                 let Some(i) = self.free_addresses.claim(self.records) else { return false };
                 let address = &mut self.records[i].address;
-                (address.name, address.local) = (name.name, *local);
-                self.addresses.insert(self.records, name.hash_with(local), i);
+                (address.name, address.local) = (place.name, *local);
+                self.addresses.insert(self.records, place.hash_with(local), i);
                 i
             }
         };
         self.records[number].number.add(kind);
-        self.records[address].address.owners[kind.on_address()] += 1;
+        self.records[address].address.add(kind);
         true
     }
 
@@ -214,23 +216,24 @@ impl<'s> Records<'s> {
         local: &ScopedIp,
         kind: Kind,
     ) -> Option<Remains> {
-        let (number, address) = (place.number?, place.address?);
-        if self.records[number].number.owners[kind.index()] == 0
+        let (number, address) = (place.number.get()?, place.address.get()?);
+        if self.records[number].number.present & 1 << kind.index() == 0
             || self.records[address].address.owners[kind.on_address()] == 0
         {
             return None;
         }
-        let owners = &mut self.records[address].address.owners;
-        owners[kind.on_address()] -= 1;
-        let of_address = owners.iter().any(|&owners| owners != 0);
+        let left = &mut self.records[address].address;
+        left.owners[kind.on_address()] -= 1;
+        let of_address = left.owners != [0; ADDRESS_KINDS];
         if !of_address {
-            self.addresses.remove(self.records, place.name.hash_with(local), address);
+            self.addresses.remove(self.records, place.hash_with(local), address);
             self.free_addresses.release(self.records, address);
         }
-        self.records[number].number.remove(kind);
-        let of_number = self.records[number].number.present != 0;
+        let left = &mut self.records[number].number;
+        left.remove(kind);
+        let of_number = left.present != 0;
         if !of_number {
-            self.numbers.remove(self.records, place.name.hash, number);
+            self.numbers.remove(self.records, place.hash, number);
             self.free_numbers.release(self.records, number);
         }
         Some(Remains { of_number, of_address })
@@ -238,17 +241,18 @@ impl<'s> Records<'s> {
 
     /// One owner becomes another kind, on the same address.
     pub(super) fn change(&mut self, place: &Place, from: Kind, to: Kind) {
-        let (Some(number), Some(address)) = (place.number, place.address) else { return };
+        let (Some(number), Some(address)) = (place.number.get(), place.address.get()) else {
+            return;
+        };
         self.records[number].number.remove(from);
         self.records[number].number.add(to);
-        let owners = &mut self.records[address].address.owners;
-        owners[from.on_address()] -= 1;
-        owners[to.on_address()] += 1;
+        self.records[address].address.owners[from.on_address()] -= 1;
+        self.records[address].address.add(to);
     }
 
     /// Whether the address has one owner.
     pub(super) fn is_last(&self, place: &Place) -> bool {
-        place.address.is_some_and(|i| self.records[i].address.owners.iter().sum::<u32>() == 1)
+        place.address.get().is_some_and(|i| self.records[i].address.owners.iter().sum::<u32>() == 1)
     }
 
     /// Whether nothing is recorded: a walk, for tests.
@@ -268,25 +272,19 @@ impl<'s> Records<'s> {
 impl Place {
     /// Whether the number has an owner.
     pub(super) const fn is_taken(&self) -> bool {
-        self.number.is_some()
+        !self.number.is_none()
     }
 
     /// Whether it has one on the address that was asked for.
     pub(super) const fn is_shared(&self) -> bool {
-        self.address.is_some()
+        !self.address.is_none()
     }
-}
 
-impl Name {
-    /// The hash of an address under this name. The number's hash is keyed; the addresses are the
-    /// host's own, so a plain mix spreads them.
     fn hash_with(&self, local: &ScopedIp) -> u32 {
-        let mut mix = local.scope;
-        for word in local.gid.0.as_chunks::<4>().0 {
-            mix = (mix ^ u32::from_le_bytes(*word)).wrapping_mul(0x9e37_79b1);
-            mix ^= mix >> 15;
-        }
-        self.hash.wrapping_add(mix)
+        let words = local.gid.0.as_chunks::<4>().0;
+        words
+            .iter()
+            .fold(self.hash ^ local.scope, |hash, word| mix(hash, u32::from_le_bytes(*word)))
     }
 }
 
@@ -303,6 +301,17 @@ impl Number {
             self.present &= !(1 << kind.index());
         }
     }
+}
+
+impl Address {
+    fn add(&mut self, kind: Kind) {
+        self.owners[kind.on_address()] += 1;
+    }
+}
+
+const fn mix(hash: u32, word: u32) -> u32 {
+    let product = (hash ^ word).wrapping_mul(0x9e37_79b1);
+    product ^ product >> 15
 }
 
 /// The unused halves of one kind: those given back, linked, then those never used.

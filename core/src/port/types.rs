@@ -22,7 +22,7 @@ pub struct Want {
     pub remote: Option<(ScopedIp, u16)>,
 }
 
-/// What an ID remembers of the number it owns, beside its local address. Zero: it owns none.
+/// What an ID remembers of the number it owns, beside its local address: 8 octets. Zero: it owns none.
 ///
 /// Hand it back once: `ports.release(mem::take(&mut id.held), …)`.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -30,17 +30,19 @@ pub struct Held {
     port: u16,
     space: u8,
     flags: u8,
+    /// The keyed hash of the peer, if there is one: with the number, its chain.
+    peer: u32,
 }
 
 impl Held {
     /// Owns nothing.
-    pub const NONE: Held = Held { port: 0, space: 0, flags: 0 };
+    pub const NONE: Held = Held { port: 0, space: 0, flags: 0, peer: 0 };
 
     const REUSE: u8 = 1;
     const AF_ONLY: u8 = 2;
     const TUPLE: u8 = 4;
 
-    pub(super) const fn new(want: &Want, port: u16) -> Held {
+    pub(super) const fn new(want: &Want, port: u16, peer: u32) -> Held {
         let mut flags = 0;
         if want.reuse {
             flags |= Held::REUSE;
@@ -51,7 +53,7 @@ impl Held {
         if want.remote.is_some() {
             flags |= Held::TUPLE;
         }
-        Held { port, space: NumberSpace::of(want.space) as u8, flags }
+        Held { port, space: NumberSpace::of(want.space) as u8, flags, peer }
     }
 
     /// Whether a number is owned.
@@ -81,6 +83,15 @@ impl Held {
 
     pub(super) const fn clear_reuse(&mut self) {
         self.flags &= !Held::REUSE;
+    }
+
+    pub(super) const fn peer(self) -> u32 {
+        self.peer
+    }
+
+    /// The chain of an owner with this number and peer. One peer's numbers spread evenly.
+    pub(super) const fn chain(self) -> u32 {
+        self.peer.wrapping_add((self.port as u32).wrapping_mul(0x9e37_79b1))
     }
 
     pub(super) const fn space(self) -> NumberSpace {
@@ -154,11 +165,11 @@ pub const TUPLE: u8 = 0xf7;
 
 /// A slot that can own a number.
 pub trait TupleOwner: Chained<TUPLE> {
-    /// Its ends, as they were given to `bind` in the [`Want`], with the number that came back. Asked
-    /// only while [`held`](Self::held) says that there is a peer.
-    fn tuple(&self) -> Tuple;
     /// What `bind` gave it.
     fn held(&self) -> Held;
+    /// Its ends: what `bind` was given, the number that came back, and, after
+    /// [`relocate`](super::Ports::relocate), its new address. Only asked of owners that have a peer.
+    fn tuple(&self) -> Tuple;
 }
 
 /// Why a number cannot be had. Nothing has changed.

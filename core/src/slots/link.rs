@@ -28,6 +28,12 @@ impl Link {
     }
 }
 
+impl From<Option<usize>> for Link {
+    fn from(index: Option<usize>) -> Link {
+        index.map_or(Link::NONE, Link::to)
+    }
+}
+
 impl core::fmt::Debug for Link {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.get() {

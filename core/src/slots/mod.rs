@@ -12,8 +12,6 @@
 //! state of everything here**, so that a `static` full of slots lies in .bss and no constructor
 //! walks a table. Nothing here knows a protocol. Read first: DESIGN §2 (Storage, Lookups).
 
-#![allow(dead_code)] // the state machines that use the crate-private half are being built
-
 mod chain;
 mod deadline;
 mod link;

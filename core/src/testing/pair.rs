@@ -1,13 +1,13 @@
 //! Two engines, one clock, one link: the world in which connections are tested.
 
-use super::{Link, Memory};
+use super::{Link, Memory, name};
 use crate::addr::{Gid, Path, RocePath, ScopedIp};
 use crate::config::Config;
 use crate::event::{Event, EventKind};
 use crate::gids::PortEvent;
 use crate::request::{Outcome, Request, Route};
 use crate::time::Instant;
-use crate::wire::{Mad, View};
+use crate::wire::{Mad, RejectReason};
 use crate::{Cm, ConnParam, Id, PortSpace};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -60,7 +60,7 @@ impl Node<'_> {
 
     /// The names of all messages sent, in order.
     pub fn sent_names(&self) -> Vec<&'static str> {
-        self.sent.iter().map(|mad| View::new(mad).attribute().name().unwrap_or("?")).collect()
+        self.sent.iter().map(name).collect()
     }
 }
 
@@ -86,13 +86,25 @@ impl<'s> Pair<'s> {
         start: Instant,
         adjust: impl Fn(&mut Config),
     ) -> Pair<'s> {
-        let mut side = 0;
+        let ips = [1, 2].map(|side| IpAddr::from([10, 0, 0, side]));
+        Pair::between(ips, memory, seed, start, adjust)
+    }
+
+    /// The same, at addresses of one's own.
+    pub fn between(
+        ips: [IpAddr; 2],
+        memory: [&'s mut Memory; 2],
+        seed: u64,
+        start: Instant,
+        adjust: impl Fn(&mut Config),
+    ) -> Pair<'s> {
+        let mut side = 0u8;
         let nodes = memory.map(|memory| {
+            let ip = ips[usize::from(side)];
             side += 1;
             let mut config = Config::new(seed.wrapping_mul(31) + u64::from(side));
             adjust(&mut config);
             let mut cm = memory.engine(config).expect("the test's capacities are sound");
-            let ip = IpAddr::from([10, 0, 0, side]);
             let address = ScopedIp { gid: Gid::from_ip(ip), scope: 0 };
             let ca_guid = 0x0200_0000_0000_0000 + u64::from(side);
             assert!(cm.handle_port_event(start, PortEvent::GidAdded { address, ca_guid }));
@@ -156,8 +168,7 @@ impl<'s> Pair<'s> {
         let passive = self.expect(B, "CONNECT_REQUEST").event.id;
         self.accept(passive, &[]);
         assert_eq!(self.expect(A, "CONNECT_RESPONSE").event.id, active);
-        let now = self.now;
-        self.cm(A).establish(now, active, &[]).unwrap();
+        self.establish(active, &[]);
         assert_eq!(self.expect(A, "ESTABLISHED").event.id, active);
         assert_eq!(self.expect(B, "ESTABLISHED").event.id, passive);
         (active, passive)
@@ -169,6 +180,30 @@ impl<'s> Pair<'s> {
         let mut param = ConnParam::new(qpn);
         param.private_data = data;
         self.cm(B).accept(now, id, &param).unwrap();
+    }
+
+    /// Finishes a connection on side A.
+    pub fn establish(&mut self, id: Id, data: &[u8]) {
+        let now = self.now;
+        self.cm(A).establish(now, id, data).unwrap();
+    }
+
+    /// Ends a connection.
+    pub fn disconnect(&mut self, side: Side, id: Id) {
+        let now = self.now;
+        self.cm(side).disconnect(now, id, &[]).unwrap();
+    }
+
+    /// Rejects a request, or what came of it.
+    pub fn reject(&mut self, side: Side, id: Id, reason: RejectReason, data: &[u8]) {
+        let now = self.now;
+        self.cm(side).reject(now, id, reason, data).unwrap();
+    }
+
+    /// Destroys an identifier.
+    pub fn destroy(&mut self, side: Side, id: Id) {
+        let now = self.now;
+        self.cm(side).destroy(now, id).unwrap();
     }
 
     /// Runs until side `side` is told something, and takes it; it must have this name.

@@ -58,6 +58,25 @@ macro_rules! layout {
 
         $( accessors!($Name, $base, $pos, $width, $get $(, $set, $ty, $doc)?); )*
 
+        #[cfg(test)]
+        #[allow(dead_code)]
+        impl<B> $Name<B> {
+            /// What tests can do with each field that is not reserved.
+            pub(super) const HANDLES: &'static [$crate::wire::tests::Handle] = &[$($(
+                $crate::wire::tests::Handle {
+                    name: stringify!($get),
+                    randomize: |mad, random| {
+                        let value = random_value!(random, $width, $ty);
+                        let _ = $Name(&mut *mad).$set(reference!(value, $ty));
+                        assert_eq!($Name(&*mad).$get(), reference!(value, $ty), stringify!($get));
+                    },
+                    copy: |from, to| {
+                        let _ = $Name(to).$set($Name(from).$get());
+                    },
+                },
+            )?)*];
+        }
+
         impl<B: core::borrow::Borrow<$crate::wire::Mad>> core::fmt::Debug for $Name<B> {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 core::fmt::Display::fmt(&$crate::wire::View::new(self.0.borrow()), f)
@@ -215,6 +234,37 @@ macro_rules! field_kind {
     };
     ($ty:ident) => {
         <$ty as $crate::wire::field::Field>::KIND
+    };
+}
+
+/// A value that fits a field.
+#[cfg(test)]
+macro_rules! random_value {
+    ($random:ident, $width:tt, octets) => {
+        $random.octets::<{ $crate::wire::field::width(stringify!($width)) / 8 }>()
+    };
+    ($random:ident, $width:tt, private) => {
+        random_value!($random, $width, octets)
+    };
+    ($random:ident, $width:tt, $ty:ident) => {
+        <$ty as $crate::wire::tests::Sample>::sample(
+            $random,
+            $crate::wire::field::width(stringify!($width)),
+        )
+    };
+}
+
+/// How the accessors of a field speak of its value: arrays by reference.
+#[cfg(test)]
+macro_rules! reference {
+    ($value:ident, octets) => {
+        &$value
+    };
+    ($value:ident, private) => {
+        &$value
+    };
+    ($value:ident, $ty:ident) => {
+        $value
     };
 }
 

@@ -15,6 +15,18 @@
 //! in `field.rs` turns into getters, setters, the list that [`View`] prints, and a compile-time
 //! check that the fields follow each other without gap or overlap.
 //!
+//! ```
+//! use nanocm_core::wire::{MAD_LEN, Message, Rej, RejectReason};
+//!
+//! let mut mad = [0; MAD_LEN];
+//! Rej::emit(&mut mad, 7).set_remote_comm_id(0x1234).set_reason(RejectReason::INVALID_SERVICE_ID);
+//!
+//! let Ok(Message::Rej(rej)) = Message::parse(&mad) else { unreachable!() };
+//! assert_eq!(rej.transaction_id(), 7);
+//! assert_eq!(rej.reason().text(), "nothing listens on that service ID");
+//! println!("{}", rej.view()); // REJ tid 0x0000000000000007 local_comm_id …
+//! ```
+//!
 //! Codes that we don't know are values, not errors. Reserved bits, the header's Status and the
 //! attribute modifier are never a reason to refuse a message.
 

@@ -2,6 +2,20 @@
 //!
 //! Read first: Annex A17 (RoCEv2). What is dropped and what is let through is what Linux's Soft-RoCE does
 //! (Linux, facts §6.3), except that a MAD must have 256 octets.
+//!
+//! ```
+//! use nanocm_core::addr::Gid;
+//! use nanocm_core::wire::icrc::{Integrity, Ip, crc32, verify};
+//! use nanocm_core::wire::roce::{PAYLOAD_LEN, QP1_SOURCE_PORT, frame, unframe};
+//!
+//! let [us, peer] = ["10.0.0.1", "10.0.0.2"].map(|ip| Gid::from_ip(ip.parse().unwrap()));
+//! let (ip, mad) = (Ip::new(us, peer), [0; 256]);
+//! let mut udp_payload = [0; PAYLOAD_LEN];
+//! frame(&ip, QP1_SOURCE_PORT, 0, &mad, crc32, &mut udp_payload);
+//!
+//! assert_eq!(unframe(&udp_payload).unwrap().mad, &mad);
+//! assert_eq!(verify(&ip, QP1_SOURCE_PORT, &udp_payload, crc32), Integrity::Ok);
+//! ```
 
 use core::fmt;
 

@@ -6,6 +6,7 @@ use core::fmt;
 
 use super::bits::get_slowly;
 use super::field::{FieldInfo, Kind};
+use super::mad::CLASS;
 use super::{
     Apr, Attribute, Drep, Dreq, Header, Lap, Mad, Mra, Rej, Rep, Req, Rtu, SidrRep, SidrReq,
 };
@@ -74,22 +75,40 @@ impl<'a> View<'a> {
 
     /// Every field, header first, reserved ones included: together they are the 256 octets.
     pub fn fields(&self) -> Fields<'a> {
-        Fields {
-            mad: self.0,
-            rest: Header::<()>::FIELDS.iter().chain(layout(self.attribute()).0.iter()),
-        }
+        Fields { mad: self.0, rest: Header::<()>::FIELDS.iter().chain(self.layout().0.iter()) }
     }
 
     fn header(&self) -> Header<&'a Mad> {
         Header(self.0)
+    }
+
+    /// The table of the message and the names its summary shows.
+    fn layout(&self) -> Layout {
+        macro_rules! tables {
+            ($($Name:ident)*) => {
+                match self.attribute() {
+                    $($Name::<()>::ATTRIBUTE => ($Name::<()>::FIELDS, $Name::<()>::SUMMARY),)*
+                    _ => UNKNOWN,
+                }
+            };
+        }
+        if self.class() != CLASS {
+            return UNKNOWN;
+        }
+        tables! { Req Mra Rej Rep Rtu Dreq Drep SidrReq SidrRep Lap Apr }
     }
 }
 
 /// One line with the fields that matter: `RTU tid 0x… local_comm_id 0x… remote_comm_id 0x…`.
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tid {:#018x}", self.attribute(), self.transaction_id())?;
-        let (fields, summary) = layout(self.attribute());
+        if self.class() == CLASS {
+            write!(f, "{}", self.attribute())?;
+        } else {
+            write!(f, "class {:#04x} attribute {:#06x}", self.class(), self.attribute().0)?;
+        }
+        write!(f, " tid {:#018x}", self.transaction_id())?;
+        let (fields, summary) = self.layout();
         for name in summary {
             if let Some(field) = fields.iter().find(|field| field.name == *name) {
                 write!(f, " {name} {}", value(self.0, field))?;
@@ -193,19 +212,8 @@ fn octets<'a>(mad: &'a Mad, field: &FieldInfo) -> &'a [u8] {
     mad.get(at..at + field.width / 8).unwrap_or_default()
 }
 
-/// The table of a message and the names its summary shows.
-fn layout(attribute: Attribute) -> (&'static [FieldInfo], &'static [&'static str]) {
-    macro_rules! tables {
-        ($($Name:ident)*) => {
-            match attribute {
-                $($Name::<()>::ATTRIBUTE => ($Name::<()>::FIELDS, $Name::<()>::SUMMARY),)*
-                _ => (UNKNOWN, &[]),
-            }
-        };
-    }
-    tables! { Req Mra Rej Rep Rtu Dreq Drep SidrReq SidrRep Lap Apr }
-}
+type Layout = (&'static [FieldInfo], &'static [&'static str]);
 
 /// What follows the header in a MAD that we don't know.
-const UNKNOWN: &[FieldInfo] =
-    &[FieldInfo { name: "data", position: 24 * 8, width: 232 * 8, kind: Kind::Octets }];
+const UNKNOWN: Layout =
+    (&[FieldInfo { name: "data", position: 24 * 8, width: 232 * 8, kind: Kind::Octets }], &[]);

@@ -66,11 +66,7 @@ impl<L: Link> Roce<L> {
         let address = ScopedIp::of(with_scope(local, scope));
         self.look_around().map_err(|error| OpenError::host(address, &error))?;
         if !local.is_unspecified() {
-            let new = self.open_link(address, true)?;
-            if new && !self.addresses.known().any(|known| known == address) {
-                // Local, but of no interface: 127.0.0.2, or a route of type local.
-                self.news.push_back(Change::Added(address));
-            }
+            self.open_link(address, true)?;
             return Ok(());
         }
         let all: Vec<_> = self.addresses.known().filter(|a| same_family(*a, address)).collect();
@@ -106,27 +102,33 @@ impl<L: Link> Roce<L> {
         Ok(())
     }
 
-    /// Learns what changed, and lets the wildcards follow.
+    /// Learns what changed, and lets the wildcards follow. Addresses that are not open are nobody's
+    /// business.
     fn look_around(&mut self) -> io::Result<()> {
         for change in self.addresses.changes()? {
             match change {
+                // Opened by name, and back again.
+                Change::Added(address) if self.opened(address).is_some() => {
+                    self.news.push_back(change);
+                }
                 Change::Added(address) if *self.follow.of(address) => {
                     if let Err(error) = self.open_link(address, false) {
                         log::warn!("a new address is left out: {error}");
                     }
                 }
-                Change::Removed(address) => {
-                    let index = self.by_address.get(&address);
-                    let opened = index.and_then(|&index| self.links[index].as_ref());
-                    if opened.is_some_and(|opened| !opened.named) {
-                        self.close_link(address);
-                    }
-                }
+                Change::Removed(address) => match self.opened(address) {
+                    Some(opened) if opened.named => self.news.push_back(change),
+                    Some(_) => self.close_link(address),
+                    None => {}
+                },
                 Change::Added(_) => {}
             }
-            self.news.push_back(change);
         }
         Ok(())
+    }
+
+    fn opened(&self, address: ScopedIp) -> Option<&Opened<L>> {
+        self.by_address.get(&address).and_then(|&index| self.links[index].as_ref())
     }
 
     /// False if it is open already.
@@ -155,10 +157,12 @@ impl<L: Link> Roce<L> {
             .map_err(|error| OpenError::host(address, &error))?;
         self.links[index] = Some(opened);
         self.by_address.insert(address, index);
+        self.news.push_back(Change::Added(address));
         Ok(true)
     }
 
     fn close_link(&mut self, address: ScopedIp) {
+        self.news.push_back(Change::Removed(address));
         let index = self.by_address.remove(&address);
         if let Some(opened) = index.and_then(|index| self.links[index].take())
             // A socket that the service manager has too stays open, and would go on being polled.

@@ -31,7 +31,7 @@ pub trait MadTransport: Send {
     /// [`OpenError`] names the holder if the address is taken. Nothing is opened then.
     fn open(&mut self, local: IpAddr, scope: u32) -> Result<(), OpenError>;
 
-    /// Tells of the addresses that came and went since the last call; the first call tells of all.
+    /// Tells of the open addresses that came and went since the last call.
     ///
     /// # Errors
     ///

@@ -1,0 +1,53 @@
+# What can be done here. `make test` is what CI runs; every part can be run by its own name.
+
+CARGO ?= cargo
+BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
+LAB_TOOLS = std-shell/tests/lab/run --prepare
+
+.PHONY: test lint unit features bare-metal c lab demo bench
+
+# Everything, in the order in which it is likely to fail. Installs what it needs (Debian packages).
+test: unit features bare-metal c demo lab
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items
+
+# Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.
+unit:
+	$(CARGO) test --workspace --exclude nanocm-fuzz --exclude nanocm-benches
+
+# Each feature of the core by itself, and the shell without its program.
+features:
+	for features in "" log defmt spin alloc log,defmt,spin; do \
+	    $(CARGO) check -q -p nanocm-core --no-default-features --features "$$features" || exit 1; \
+	done
+	$(CARGO) check -q -p nanocm --no-default-features
+	scripts/crate-count.sh 25
+
+# The core without an operating system.
+bare-metal:
+	for target in $(BARE_METAL); do \
+	    $(CARGO) $$(scripts/target.sh $$target) build -q -p nanocm-core || exit 1; \
+	    echo "nanocm-core builds for $$target"; \
+	done
+
+# A C program links the library.
+c:
+	$(CARGO) build -q --release -p nanocm-ffi
+	cc -Wall -Wextra -Werror -Iffi/include ffi/tests/c/version.c target/release/libnanocm_ffi.a -o target/c-version
+	target/c-version
+
+# The demo in a namespace of its own.
+demo:
+	$(CARGO) run -q --release -- demo --isolated
+
+# A Linux kernel in QEMU as the other side. `make lab SCENARIO=name` runs one.
+lab:
+	$(CARGO) build -q --release -p nanocm
+	std-shell/tests/lab/run $(SCENARIO)
+
+# The budgets: instructions, bytes, ratios.
+bench:
+	benches/run

@@ -1,0 +1,351 @@
+//! `nanocm connect`: one connection or many, a few at a time, and what becomes of each.
+
+use super::args::{self, Address, PrivateData};
+use super::events::Reporter;
+use super::failure::check_length;
+use super::output::{Failure, Outcome, Stop};
+use super::provider::{self, Provider};
+use super::signals::Signals;
+use nanocm::core::wire::{Mad, Req};
+use nanocm::core::{Id as Handle, ServiceId};
+use nanocm::{
+    Cause, Cm, ConnParam, ConnState, Error, Event, EventChannel, EventKind, Id, IdOption,
+    PortSpace, Rejection,
+};
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// Connect to a listener, hold the connection, disconnect
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Whom to connect to: 1.2.3.4:PORT, [v6]:PORT, [fe80::1%eth0]:PORT
+    #[arg(value_name = "ADDR:PORT", value_parser = args::peer)]
+    address: Address,
+    /// From which local address; port 0 or none for any
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = args::source)]
+    from: Option<Address>,
+    /// How CM messages travel: udp, raw, umad:CA/PORT, kernel
+    #[arg(long, value_name = "P", default_value = "udp")]
+    provider: Provider,
+    /// How many connections in all
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// How many at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    parallel: u32,
+    /// Milliseconds from established to disconnect
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    hold: u64,
+    /// Private data for the request, as hexadecimal digits (56 octets at most)
+    #[arg(long, value_name = "HEX", default_value = "", value_parser = args::private_data)]
+    private_data: PrivateData,
+    /// Milliseconds until an attempt is given up, resolving included
+    #[arg(long, value_name = "MS", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+    /// Retransmissions after the first REQ (default: as many as the timeout allows)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=254))]
+    retries: Option<u8>,
+    /// Type of service of the packets
+    #[arg(long, value_name = "N")]
+    tos: Option<u8>,
+    /// Report the end of timewait too
+    #[arg(long)]
+    verbose: bool,
+    /// One JSON object a line instead of sentences
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let peer = provider::ip(args.address)?;
+    check_length(&args.private_data.0, "REQ", Req::<&Mad>::CONSUMER_DATA)?;
+    let mut signals = Signals::take()?;
+    let lingering = if args.verbose { LINGERING } else { 0 };
+    let room = (args.count as usize).min(args.parallel as usize + lingering);
+    let cm = args.provider.cm(room)?;
+    let source = match args.from {
+        Some(from) => use_source(&cm, provider::ip(from)?)?,
+        None => choose_source(&cm, peer)?,
+    };
+    let channel = cm.channel()?;
+    let mut client = Client {
+        args,
+        cm: &cm,
+        channel: &channel,
+        source,
+        peer,
+        reporter: Reporter::new(args.json),
+        attempts: HashMap::new(),
+        holds: BTreeSet::new(),
+        lingering: HashMap::new(),
+        room,
+        started: 0,
+        made: 0,
+        first_failure: None,
+        failures: 0,
+        stop_at: None,
+    };
+    client.run(&mut signals)?;
+    client.conclude()
+}
+
+/// Connections that are over but in timewait keep their slots with `--verbose`; there is room for so
+/// many.
+const LINGERING: usize = 16_384;
+
+/// After a signal peers have so long to agree to the end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// The local address as told.
+fn use_source(cm: &Cm, from: SocketAddr) -> Result<SocketAddr, Stop> {
+    cm.open(from)?;
+    Ok(from)
+}
+
+/// The route's local address; if that is a loopback address whose UDP port is taken, the first free one
+/// of 127.0.0.2 to 127.0.0.254.
+fn choose_source(cm: &Cm, peer: SocketAddr) -> Result<SocketAddr, Stop> {
+    let source = cm.source_for(peer)?;
+    let taken = match cm.open(source) {
+        Ok(()) => return Ok(source),
+        Err(error) => error,
+    };
+    let is_taken = matches!(&taken.cause, Cause::Open(open) if open.holder().is_some());
+    if !is_taken || !matches!(source.ip(), IpAddr::V4(ip) if ip.is_loopback()) {
+        return Err(taken.into());
+    }
+    for last in 2..=254 {
+        let other = SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), source.port()));
+        if cm.open(other).is_ok() {
+            return Ok(other);
+        }
+    }
+    Err(taken.into())
+}
+
+/// One connection on its way.
+struct Attempt {
+    id: Id,
+    until: Instant,
+    /// When to disconnect, once established.
+    hold_until: Option<Instant>,
+}
+
+struct Client<'a> {
+    args: &'a Args,
+    cm: &'a Cm,
+    channel: &'a EventChannel,
+    source: SocketAddr,
+    peer: SocketAddr,
+    reporter: Reporter,
+    attempts: HashMap<Handle, Attempt>,
+    /// Which connection to end when.
+    holds: BTreeSet<(Instant, Handle)>,
+    /// Connections in timewait.
+    lingering: HashMap<Handle, Id>,
+    /// For so many connections, lingering ones included.
+    room: usize,
+    started: u32,
+    made: u32,
+    first_failure: Option<Failure>,
+    failures: u32,
+    /// Set by a signal.
+    stop_at: Option<Instant>,
+}
+
+impl Client<'_> {
+    fn run(&mut self, signals: &mut Signals) -> Outcome {
+        loop {
+            self.start_some();
+            if self.attempts.is_empty() && self.lingering.is_empty() {
+                return Ok(());
+            }
+            let wake = self.holds.first().map(|(at, _)| *at).into_iter().chain(self.stop_at).min();
+            signals.wait(&[self.cm.as_fd(), self.channel.as_fd()], wake)?;
+            while let Some(event) = self.channel.try_next()? {
+                self.take(event)?;
+            }
+            self.end_holds();
+            let signal = signals.arrived();
+            if self.stop_at.is_some_and(|at| signal || at <= Instant::now()) {
+                return Ok(());
+            }
+            if signal {
+                self.interrupt();
+            }
+        }
+    }
+
+    fn start_some(&mut self) {
+        while self.started < self.args.count
+            && self.attempts.len() < self.args.parallel as usize
+            && self.attempts.len() + self.lingering.len() < self.room
+            && self.stop_at.is_none()
+        {
+            self.started += 1;
+            if let Err(error) = self.start() {
+                self.note_failure(error);
+            }
+        }
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        let timeout = Duration::from_millis(self.args.timeout);
+        let until = Instant::now() + timeout;
+        let id = self.cm.create_id(self.channel, PortSpace::Tcp)?;
+        if let Some(tos) = self.args.tos {
+            id.set_option(IdOption::Tos(tos))?;
+        }
+        id.resolve_addr(Some(self.source), self.peer, timeout)?;
+        self.attempts.insert(id.handle(), Attempt { id, until, hold_until: None });
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event) -> Outcome {
+        if event.kind == EventKind::TimewaitExit {
+            if self.lingering.remove(&event.id).is_some() {
+                self.reporter.event(&event, None)?;
+                self.reporter.forget(event.id);
+            }
+            return Ok(());
+        }
+        let Some(attempt) = self.attempts.get_mut(&event.id) else { return Ok(()) };
+        let left = attempt.until.saturating_duration_since(Instant::now());
+        let left = left.max(Duration::from_millis(1));
+        match event.kind {
+            EventKind::AddrResolved => {
+                let resolving = attempt.id.resolve_route(left);
+                self.go_on(event.id, resolving);
+            }
+            EventKind::RouteResolved => {
+                let mut param = ConnParam::new(self.cm.next_qpn());
+                param.private_data = &self.args.private_data.0;
+                param.timeout = Some(left);
+                param.retries = self.args.retries;
+                let connecting = attempt.id.connect(&param);
+                self.go_on(event.id, connecting);
+            }
+            // Refused only if the peer gave up meanwhile, as the next event says.
+            EventKind::ConnectResponse { .. } if attempt.id.establish().is_ok() => {
+                // Said as ESTABLISHED, with the private data that only this event has.
+                let established = Event { kind: EventKind::Established, ..event };
+                self.reporter.event(&established, None)?;
+                self.hold(established.id);
+            }
+            EventKind::Disconnected(_) => {
+                self.reporter.event(&event, None)?;
+                if attempt.id.conn_state() == ConnState::DreqRcvd {
+                    let _ = attempt.id.disconnect();
+                }
+                self.made += 1;
+                if let Some(id) = self.finish(event.id)
+                    && self.args.verbose
+                {
+                    self.lingering.insert(event.id, id);
+                } else {
+                    self.reporter.forget(event.id);
+                }
+            }
+            EventKind::Rejected(_) | EventKind::Unreachable(_) => {
+                self.reporter.event(&event, None)?;
+                self.fail(event);
+            }
+            EventKind::AddrError(_) | EventKind::RouteError(_) | EventKind::ConnectError(_) => {
+                self.fail(event);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An attempt that cannot take its next step is over.
+    fn go_on(&mut self, id: Handle, step: Result<(), Error>) {
+        if let Err(error) = step {
+            self.note_failure(error);
+            self.finish(id);
+            self.reporter.forget(id);
+        }
+    }
+
+    /// From established to disconnect.
+    fn hold(&mut self, id: Handle) {
+        if let Some(attempt) = self.attempts.get_mut(&id) {
+            let at = Instant::now() + Duration::from_millis(self.args.hold);
+            attempt.hold_until = Some(at);
+            self.holds.insert((at, id));
+        }
+    }
+
+    fn end_holds(&mut self) {
+        let now = Instant::now();
+        while let Some(&(at, id)) = self.holds.first().filter(|(at, _)| *at <= now) {
+            self.holds.remove(&(at, id));
+            if let Some(attempt) = self.attempts.get(&id)
+                && attempt.id.conn_state() == ConnState::Established
+            {
+                let _ = attempt.id.disconnect();
+            }
+        }
+    }
+
+    /// A signal: nothing new is begun, connections are ended, attempts given up.
+    fn interrupt(&mut self) {
+        self.stop_at = Some(Instant::now() + GRACE);
+        self.lingering.clear();
+        self.holds.clear();
+        self.attempts.retain(|_, attempt| {
+            let _ = attempt.id.disconnect();
+            attempt.hold_until.is_some()
+        });
+    }
+
+    /// Takes an attempt off the books.
+    fn finish(&mut self, id: Handle) -> Option<Id> {
+        let attempt = self.attempts.remove(&id)?;
+        if let Some(at) = attempt.hold_until {
+            self.holds.remove(&(at, id));
+        }
+        Some(attempt.id)
+    }
+
+    fn fail(&mut self, event: Event) {
+        let cause = match event.kind {
+            EventKind::Rejected(reason) => Cause::Rejected(Box::new(Rejection {
+                reason,
+                service: ServiceId::new(PortSpace::Tcp, event.peer.port()),
+                private_data: event.private_data,
+                additional_info: event.additional_info,
+            })),
+            EventKind::Unreachable(why) => Cause::Unreachable(why),
+            EventKind::AddrError(errno)
+            | EventKind::RouteError(errno)
+            | EventKind::ConnectError(errno) => Cause::Host(errno),
+            _ => Cause::Closed,
+        };
+        let (local, peer) = (Some(event.local), Some(event.peer));
+        let error = Error { operation: "connect", local, peer, cause };
+        self.go_on(event.id, Err(error));
+    }
+
+    fn note_failure(&mut self, error: Error) {
+        self.failures += 1;
+        self.first_failure.get_or_insert_with(|| error.into());
+    }
+
+    /// How it ended, all in all.
+    fn conclude(self) -> Outcome {
+        let (made, failed, all) = (self.made, self.failures, self.args.count);
+        if self.stop_at.is_some() {
+            let message = format!("interrupted after {made} of {all} connections");
+            return Err(Failure::new(libc::EINTR, "interrupted", message).into());
+        }
+        let Some(mut failure) = self.first_failure else { return Ok(()) };
+        if all > 1 {
+            let first = failure.message;
+            failure.message = format!("{failed} of {all} connections failed; the first: {first}");
+        }
+        Err(failure.into())
+    }
+}

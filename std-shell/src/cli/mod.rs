@@ -1,0 +1,97 @@
+//! The command line: one file per subcommand.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `args.rs` | values that several subcommands take: addresses, private data, reject reasons |
+//! | `output.rs` | what a subcommand prints and how it ends: JSON lines, sentences, exit codes |
+//! | `summary.rs` | the fields of a message that matter, as short texts |
+//! | `ladder/` | conversations drawn as message ladders |
+//! | `record.rs` | a message as a JSON object |
+//! | `decode.rs`, `states.rs`, … | a subcommand each |
+//!
+//! A further subcommand is one more file with `Args` and `run`, and a line in [`Command`] and in
+//! [`execute`].
+
+mod args;
+mod connect;
+mod decode;
+mod demo;
+mod events;
+mod failure;
+mod ladder;
+mod listen;
+mod output;
+mod provider;
+mod record;
+mod signals;
+mod states;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An RDMA connection manager: it speaks InfiniBand's CM protocol over RoCEv2 to any Linux host,
+/// without RDMA hardware, drivers or privileges.
+#[derive(Parser)]
+#[command(name = "nanocm", version, after_help = EXAMPLES)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Listen(listen::Args),
+    Connect(connect::Args),
+    Decode(decode::Args),
+    States(states::Args),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  nanocm demo                         two endpoints meet, with real packets
+  nanocm listen 10.0.0.1:7471         accept whoever connects (Linux's rping, cmtime, ...)
+  nanocm connect 10.0.0.2:7471        connect, disconnect, say what happened
+  nanocm decode rping.pcap            one line per CM message
+  nanocm decode --ladder rping.pcap   each conversation drawn as a ladder
+  nanocm decode --json rping.pcap     one JSON object per CM message
+
+Exit status: 0 done, 1 the operation failed, 2 an argument cannot be understood.";
+
+/// Runs the program with the arguments of the process.
+pub(crate) fn run() -> ExitCode {
+    match Program::try_parse() {
+        Ok(program) => execute(&program.command),
+        Err(error) => {
+            if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+                output::report_usage(&error);
+            }
+            // Help goes to stdout and ends with 0, a mistake to stderr and ends with 2.
+            error.exit()
+        }
+    }
+}
+
+fn execute(command: &Command) -> ExitCode {
+    match command {
+        Command::Demo(args) => output::exit(args.json, demo::run(args)),
+        Command::Listen(args) => output::exit(args.json, listen::run(args)),
+        Command::Connect(args) => output::exit(args.json, connect::run(args)),
+        Command::Decode(args) => output::exit(args.json, decode::run(args)),
+        Command::States(args) => output::exit(false, states::run(args)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Program::command().debug_assert();
+    }
+}

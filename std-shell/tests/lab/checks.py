@@ -1,0 +1,64 @@
+"""What every kept capture must show: to the lab's own decoder (packets.py), to tshark and to `nanocm decode`."""
+
+import itertools
+
+import nanocm
+import packets
+from command import output
+
+
+def problems(pcap, trace, expected, binary):
+    """A sentence for each thing wrong with a scenario's capture; `expected` counts its messages by name."""
+    yield from few(f"wrong invariant CRC in frame {frame}" for frame in trace.bad_icrc)
+    yield from few(f"frame {frame} is an ICMP that says unreachable" for frame in trace.unreachable)
+    yield from counts(trace.count(), expected)
+    yield from few(f"frame {m.frame}: {m.name} from {m.src} is a retransmission" for m in trace.retransmissions)
+    yield from few(trace.incomplete())
+    seen = {m.frame: m.name for m in trace.messages + trace.retransmissions}
+    yield from by_tshark(pcap, seen)
+    yield from by_nanocm(pcap, seen, binary)
+
+
+def counts(seen, expected):
+    if seen != expected:
+        names = sorted(seen.keys() | expected.keys())
+        yield "on the wire: " + ", ".join(f"{seen.get(name, 0)} {name} (not {expected.get(name, 0)})" for name in names
+                                          if seen.get(name, 0) != expected.get(name, 0))
+
+
+def by_tshark(pcap, seen):
+    """No malformed packet, and the same CM messages in the same frames."""
+    fields = ("frame.number", "infiniband.mad.mgmtclass", "infiniband.mad.attributeid", "_ws.malformed")
+    command = ["tshark", "-r", str(pcap), "-T", "fields", *(word for field in fields for word in ("-e", field))]
+    rows = [line.split("\t") for line in output(command).splitlines()]
+    yield from few(f"frame {frame} is malformed to tshark: {fault}" for frame, _, _, fault in rows if fault)
+    yield from disagreement("tshark", seen, {
+        int(frame): packets.message_name(int(attribute, 16))
+        for frame, management_class, attribute, _ in rows
+        if management_class and int(management_class, 16) == packets.CM_CLASS
+    })
+
+
+def by_nanocm(pcap, seen, binary):
+    """`nanocm decode` finds the same CM messages in the same frames, each with a right invariant CRC."""
+    decode = nanocm.Program(binary, ["decode", pcap], pcap.with_name("decode"))
+    decode.ends(0)
+    objects = decode.objects()
+    yield from disagreement("nanocm decode", seen, {o.get("frame"): o.get("message") for o in objects})
+    yield from few(f"frame {o.get('frame')}: nanocm decode says icrc {o.get('icrc')}" for o in objects
+                   if o.get("icrc") != "ok")
+
+
+def disagreement(who, seen, theirs):
+    frames = sorted(frame for frame in seen.keys() | theirs.keys() if seen.get(frame) != theirs.get(frame))
+    yield from few(f"frame {frame}: {theirs.get(frame, 'no CM message')} to {who}, {seen.get(frame, 'none')} to the lab"
+                   for frame in frames)
+
+
+def few(sentences):
+    """The first of the sentences, and how many more of the kind there are."""
+    sentences = iter(sentences)
+    yield from itertools.islice(sentences, 3)
+    more = sum(1 for _ in sentences)
+    if more:
+        yield f"(and {more} more of this kind)"

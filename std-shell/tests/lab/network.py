@@ -1,0 +1,94 @@
+"""The host's end of the wire: a network namespace of the lab's own, a tap in it, and the capture on the tap."""
+
+import ctypes
+import os
+import pathlib
+import signal
+import time
+
+import processes
+from command import Trouble, output
+
+TAP = "tap0"
+
+# family -> the host's address, the guest's address, prefix length
+ADDRESSES = {"v4": ("10.99.0.1", "10.99.0.2", 24), "v6": ("fd00:99::1", "fd00:99::2", 64)}
+
+CLONE_NEWNET = 0x40000000
+
+
+def host_address(family):
+    return ADDRESSES[family][0]
+
+
+def guest_address(family):
+    return ADDRESSES[family][1]
+
+
+def endpoint(address, port):
+    """ADDR:PORT as nanocm takes and prints it."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def enter_namespace():
+    """Moves this process, and so all it starts from now on, to a new network namespace, which dies with the last."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise Trouble(f"No network namespace of the lab's own ({reason}): please run the lab as root.")
+
+
+def raise_tap():
+    """Makes the tap with both its addresses usable at once: no duplicate address detection to wait for."""
+    try:
+        os.close(os.open("/dev/net/tun", os.O_RDWR))
+    except OSError as error:
+        raise Trouble(f"/dev/net/tun cannot be opened ({error.strerror}): the wire to the guest is a tap and needs it "
+                      "(`modprobe tun`; in a container, `--device /dev/net/tun`).") from None
+    output(["ip", "link", "set", "lo", "up"])
+    output(["ip", "tuntap", "add", TAP, "mode", "tap"])
+    output(["ip", "link", "set", TAP, "address", "52:54:00:00:00:01"])
+    allow_ipv6()
+    for host, _, prefix in ADDRESSES.values():
+        output(["ip", "address", "add", f"{host}/{prefix}", "dev", TAP, *nodad(host)])
+    output(["ip", "link", "set", TAP, "up"])
+
+
+def allow_ipv6():
+    switch = pathlib.Path(f"/proc/sys/net/ipv6/conf/{TAP}/disable_ipv6")
+    if not switch.exists():
+        raise Trouble("This machine's kernel runs without IPv6, and half of the scenarios need it.")
+    if switch.read_text().strip() != "0":
+        switch.write_text("0")
+
+
+def nodad(address):
+    """For `ip address add`."""
+    return ["nodad"] if ":" in address else []
+
+
+class Capture:
+    """tcpdump on the tap, into a file; a context."""
+
+    def __init__(self, pcap):
+        self.pcap, self.log = pcap, pcap.with_suffix(".tcpdump")
+
+    def __enter__(self):
+        # Immediate: a packet is in the file when the scenario that saw it ends. Room for 2048 packets of any size.
+        command = ["tcpdump", "-i", TAP, "-w", str(self.pcap), "-n", "-U", "--immediate-mode", "-B", "32768",
+                   "-s", "16384", "-Z", "root"]
+        self.process = processes.start(command, stdout=self.log, stderr=self.log)
+        if not processes.eventually(lambda: "listening on" in self.log.read_text(), 10):
+            self.__exit__()
+            raise Trouble(f"tcpdump does not capture on {TAP}: {self.log.read_text().strip()}")
+        return self
+
+    def __exit__(self, *_):
+        time.sleep(0.3)  # what the last exchange still sends
+        processes.stop(self.process, signal.SIGINT)
+
+    def check(self):
+        """After the capture: it must be whole."""
+        said = self.log.read_text()
+        if "\n0 packets dropped by kernel" not in said:
+            raise Trouble(f"tcpdump did not capture everything: {said.strip()}")

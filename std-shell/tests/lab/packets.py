@@ -1,0 +1,154 @@
+"""What a capture holds, read by nobody else's code: RoCEv2 packets, their invariant CRCs, CM messages, exchanges.
+
+Independent of nanocm on purpose. tshark 4.0 shows the invariant CRC but does not verify it; this does.
+Read first: IBTA chapter 12 (CM messages), Annex A17 (RoCEv2).
+"""
+
+import collections
+import ipaddress
+import struct
+import zlib
+from typing import NamedTuple
+
+from command import Trouble
+
+ICMP, UDP, ICMPV6 = 1, 17, 58
+ROCE_PORT = 4791
+UD_SEND_ONLY = 0x64
+GSI = 1  # its queue pair number
+CM_CLASS = 0x07
+
+MESSAGES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 0x15: "DREQ", 0x16: "DREP",
+            0x17: "SIDR_REQ", 0x18: "SIDR_REP", 0x19: "LAP", 0x1A: "APR"}
+
+
+def message_name(attribute):
+    return MESSAGES.get(attribute, f"0x{attribute:04x}")
+
+
+class Message(NamedTuple):
+    """One CM message as it travelled."""
+    frame: int  # from 1
+    src: str
+    dst: str
+    attribute: int
+    mad: bytes
+
+    @property
+    def name(self):
+        return message_name(self.attribute)
+
+    @property
+    def local_id(self):
+        return self.mad[24:28]
+
+    @property
+    def remote_id(self):
+        return self.mad[28:32]
+
+
+class Trace:
+    """A capture's CM messages, and the frames with faults that no capture of the lab may have."""
+
+    def __init__(self):
+        self.messages, self.retransmissions, self.sent = [], [], set()
+        self.bad_icrc, self.unreachable = [], []
+        self.conversations = collections.defaultdict(set)  # (requester, responder, requester's ID) -> messages' names
+
+    def read(self, path):
+        for frame, packet in enumerate(frames(path), 1):
+            ip = ip_packet(packet)
+            if ip is not None and ip.is_unreachable():
+                self.unreachable.append(frame)
+            if ip is not None and ip.is_roce():
+                self.take(frame, ip)
+
+    def take(self, frame, ip):
+        if not ip.icrc_is_right():
+            self.bad_icrc.append(frame)
+        mad = ip.cm_mad()
+        if mad is None:
+            return
+        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad)
+        again = (ip.src, ip.dst, mad) in self.sent
+        self.sent.add((ip.src, ip.dst, mad))
+        (self.retransmissions if again else self.messages).append(message)
+        self.conversations[ip.src, ip.dst, message.local_id].add(message.name)
+        self.conversations[ip.dst, ip.src, message.remote_id].add(message.name)
+
+    def count(self):
+        """How often each message was sent, retransmissions not counted."""
+        return collections.Counter(m.name for m in self.messages)
+
+    def incomplete(self):
+        """A sentence for each connection that neither was rejected nor went all the way to its DREP."""
+        for req in self.messages:
+            if req.name == "REQ":
+                names = self.conversations[req.src, req.dst, req.local_id]
+                lacks = [name for name in ("REP", "RTU", "DREQ", "DREP") if name not in names]
+                if lacks and "REJ" not in names:
+                    yield f"frame {req.frame}: the REQ from {req.src} has no {', no '.join(lacks)}"
+
+
+class IpPacket:
+    """An IPv4 or IPv6 packet with its header apart."""
+
+    def __init__(self, header, payload, protocol, src, dst):
+        self.header, self.payload, self.protocol = header, payload, protocol
+        self.src, self.dst = str(ipaddress.ip_address(src)), str(ipaddress.ip_address(dst))
+
+    def is_unreachable(self):
+        return (self.protocol, self.payload[:1]) in ((ICMP, b"\x03"), (ICMPV6, b"\x01"))
+
+    def is_roce(self):
+        return self.protocol == UDP and int.from_bytes(self.payload[2:4], "big") == ROCE_PORT
+
+    def cm_mad(self):
+        """The CM MAD in this RoCE packet, or None: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""
+        if len(self.payload) != 8 + 12 + 8 + 256 + 4:
+            return None
+        bth, mad = self.payload[8:20], self.payload[28:-4]
+        is_gsi = bth[0] == UD_SEND_ONLY and int.from_bytes(bth[5:8], "big") == GSI
+        return mad if is_gsi and mad[1] == CM_CLASS else None
+
+    def icrc_is_right(self):
+        """Whether this RoCE packet ends in its invariant CRC: that of all but what a router may change."""
+        if len(self.payload) < 8 + 12 + 4:
+            return False
+        header, rest = bytearray(self.header), bytearray(self.payload[:-4])
+        if len(header) == 40:
+            header[0:4] = bytes([header[0] | 0x0F, 0xFF, 0xFF, 0xFF])  # traffic class, flow label
+            header[7] = 0xFF  # hop limit
+        else:
+            header[1] = header[8] = 0xFF  # type of service, time to live
+            header[10:12] = b"\xff\xff"  # checksum
+        rest[6:8] = b"\xff\xff"  # UDP checksum
+        rest[12] = 0xFF  # BTH: FECN, BECN, reserved
+        return zlib.crc32(b"\xff" * 8 + header + rest).to_bytes(4, "little") == self.payload[-4:]
+
+
+def ip_packet(frame):
+    """The whole IP packet in an Ethernet frame, without padding; None for anything else."""
+    ethertype, ip = frame[12:14], frame[14:]
+    if ethertype == b"\x08\x00" and len(ip) >= 20:
+        size, end = (ip[0] & 15) * 4, int.from_bytes(ip[2:4], "big")
+        return IpPacket(ip[:size], ip[size:end], ip[9], ip[12:16], ip[16:20])
+    if ethertype == b"\x86\xdd" and len(ip) >= 40:
+        end = 40 + int.from_bytes(ip[4:6], "big")
+        return IpPacket(ip[:40], ip[40:end], ip[6], ip[8:24], ip[24:40])
+    return None
+
+
+def frames(path):
+    """The frames of a classic little-endian pcap of Ethernet, as tcpdump writes it here."""
+    data = path.read_bytes()
+    if data[:4] not in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") or data[20:24] != b"\x01\x00\x00\x00":
+        raise Trouble(f"{path} is no little-endian pcap of Ethernet frames.")
+    at = 24
+    while at < len(data):
+        _, _, size, original = struct.unpack_from("<4I", data, at)
+        frame = data[at + 16:at + 16 + size]
+        if not size == original == len(frame):
+            raise Trouble(f"{path} is cut short at byte {at}.")
+        yield frame
+        at += 16 + size

@@ -1,0 +1,19 @@
+//! The program as scripts see it: real processes, each test in a network namespace of its own.
+//!
+//! Read first: `docs/cli.md`.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod process;
+mod wire;
+
+mod addresses;
+mod arguments;
+mod demo;
+mod events;
+mod many;
+mod output;
+mod signals;
+mod states;
+mod unanswered;
+mod vanished;
