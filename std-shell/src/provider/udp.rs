@@ -17,10 +17,12 @@ use nanocm_core::wire::roce::{PAYLOAD_LEN, UDP_PORT, frame};
 use nanocm_core::{RocePath, ScopedIp};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::crc::crc32;
+
 use super::activation;
 use super::datagram::Slot;
 use super::error::{OpenCause, OpenError};
-use super::link::{Arrival, HOP_LIMIT, Link, Payload, crc, mark};
+use super::link::{Arrival, HOP_LIMIT, Link, Payload, mark};
 use super::owner::Holder;
 use super::roce::{Roce, roce_provider};
 use super::sockopt::{self, SocketOption};
@@ -55,7 +57,7 @@ impl Link for UdpLink {
     fn write(&self, slot: &mut Slot, path: &RocePath, psn: u32, mad: &Mad) {
         let remote = ScopedIp { gid: path.remote, scope: path.scope }.with_port(UDP_PORT);
         let out = slot.begin::<PAYLOAD_LEN>(remote);
-        frame(&Ip::new(self.address.gid, path.remote), UDP_PORT, psn, mad, crc, out);
+        frame(&Ip::new(self.address.gid, path.remote), UDP_PORT, psn, mad, crc32, out);
         mark(slot, path);
     }
 

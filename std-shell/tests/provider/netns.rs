@@ -15,9 +15,10 @@ pub(crate) fn isolated<F: FnOnce()>(body: F) {
         ip("link set lo up");
         ip("address add fd00::1/128 dev lo nodad");
         ip("address add fd00::2/128 dev lo nodad");
-        wait_for_route("fd00::1", "fd00::2");
-        wait_for_route("fd00::2", "fd00::1");
-        wait_for_route("fd00::1", "::1");
+        for (from, to) in [("fd00::1", "fd00::2"), ("fd00::2", "fd00::1"), ("fd00::1", "::1")] {
+            wait_for_route(from, to);
+            wait_for_route(to, from);
+        }
         return body();
     }
     // A test that hangs is a test that fails.
