@@ -1,8 +1,8 @@
 # What can be done here. `make test` is what CI runs; every part can be run by its own name.
 
 CARGO ?= cargo
+TARGET = $(or $(CARGO_TARGET_DIR),target)
 BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
-LAB_TOOLS = std-shell/tests/lab/run --prepare
 
 .PHONY: test lint unit features bare-metal c lab demo bench
 
@@ -36,8 +36,8 @@ bare-metal:
 # A C program links the library.
 c:
 	$(CARGO) build -q --release -p nanocm-ffi
-	cc -Wall -Wextra -Werror -Iffi/include ffi/tests/c/version.c target/release/libnanocm_ffi.a -o target/c-version
-	target/c-version
+	cc -Wall -Wextra -Werror -Iffi/include ffi/tests/c/version.c $(TARGET)/release/libnanocm_ffi.a -o $(TARGET)/c-version
+	$(TARGET)/c-version
 
 # The demo in a namespace of its own.
 demo:

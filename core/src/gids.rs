@@ -66,7 +66,8 @@ impl<'s> Gids<'s> {
                 let Some(index) = self.place_for(address) else { return false };
                 self.add(index, address, ca_guid);
             }
-            // The GUID stays: connections that began with it go on with it.
+            // The GUID stays until another address takes the entry: connections that began with it go
+            // on with it.
             PortEvent::GidRemoved { address } => {
                 self.remove(ScopedIp::new(address.gid, address.scope));
             }

@@ -260,7 +260,7 @@ const OPERATIONS: &[Operation] = {
             |solo, id| text(solo.cm.qp_attrs(id, QpState::Init)),
             |stand| {
                 let known = [ReqSent, ReqRcvd, RepRcvd, RepSent, Established];
-                only(known.contains(&stand.conn))
+                only(known.contains(&stand.conn) || stand.id == RouteResolved)
             },
         ),
         (

@@ -443,7 +443,12 @@ fn an_mra_says_that_what_was_sent_got_through() {
             let _ = solo.hears(&it.peer, &mra);
         }
         solo.tells(&[]);
+        // Two reports about one REQ are one failure.
         solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.tells(&[]);
+        solo.wait(Duration::from_secs(2));
+        solo.says(&["REQ"]);
         solo.cm.handle_send_failed(solo.now, token, 111);
         solo.tells(&["UNREACHABLE"]);
         // What fails later is another attempt's, or nobody's.

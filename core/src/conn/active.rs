@@ -88,7 +88,7 @@ impl Conns<'_> {
     fn take_rep(&mut self, index: usize, path: &Path, rep: &Rep<&Mad>) -> Verdict {
         let (guid, gid) = (rep.local_ca_guid(), self.slot(index).path.remote_gid());
         let (comm_id, qpn) = (rep.local_comm_id(), rep.local_qpn());
-        let hashes = self.peer_hashes(comm_id, qpn, guid, path, gid);
+        let hashes = self.peer_hashes(comm_id, qpn, guid, &self.slot(index).path, gid);
         let is_peer = |slot: &ConnSlot| slot.path.remote_gid() == gid;
         if self.find_peers(hashes.by_id, comm_id, guid, is_peer).is_some() {
             // One communication ID for two connections: not ours to believe.

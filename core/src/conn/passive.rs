@@ -54,12 +54,16 @@ impl Conns<'_> {
     pub(crate) fn on_duplicate_req(&mut self, index: usize) -> Verdict {
         match self.slot(index).stage {
             // Linux waits for its timer here; the peer has just told us that it waits. The timer
-            // begins anew, lest it say the same again at once.
+            // begins anew, lest it say the same again at once; patience that it asked for stays.
             Stage::RepSent(wait) => {
-                self.wake_for(index, &wait);
+                self.wake_not_before(index, &wait);
                 self.owe(index, owed::REP, true);
             }
             Stage::RejSent => self.owe(index, owed::REJ, true),
+            Stage::Timewait if self.slot(index).holds(owed::REJ) => {
+                self.slot_mut(index).rejects = MessageKind::REQ.0;
+                self.owe(index, owed::REJ, true);
+            }
             _ => {}
         }
         self.counters.duplicate().into()
@@ -114,9 +118,18 @@ impl Conns<'_> {
                 self.owe_reject(index, reason, MessageKind::REP, data);
                 self.enter_timewait(index, why);
             }
+            // A peer that lacks the REP repeats its REQ, and is known by it until timewait is over.
             Stage::RepSent(_) => {
-                self.owe_reject(index, reason, MessageKind::OTHER, data);
-                self.enter_timewait(index, why);
+                let slot = self.slot(index);
+                let unsent = slot.owes & owed::REP != 0 && !slot.has(flag::REPEAT);
+                let of = if unsent { MessageKind::REQ } else { MessageKind::OTHER };
+                self.owe_reject(index, reason, of, data);
+                if reason == RejectReason::TIMEOUT {
+                    self.leave_tables(index);
+                } else {
+                    self.forget_queue_pairs(index);
+                }
+                self.begin_timewait(index, why);
             }
             _ => {}
         }

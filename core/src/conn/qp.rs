@@ -123,9 +123,16 @@ impl Conns<'_> {
     }
 
     /// The attributes for a queue pair's move, if the connection knows them by now.
-    pub(crate) fn qp_attrs(&self, index: usize, state: QpState) -> Option<QpAttrs> {
+    pub(crate) fn qp_attrs(
+        &self,
+        index: usize,
+        state: QpState,
+        has_route: bool,
+    ) -> Option<QpAttrs> {
         let slot = self.slot(index);
         let known = match slot.stage {
+            // Receives are posted before the REQ goes out.
+            Stage::Idle => state == QpState::Init && has_route,
             Stage::ReqSent(_) => state == QpState::Init,
             Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::Established => true,
             _ => false,

@@ -141,7 +141,8 @@ impl Ids<'_> {
     }
 
     /// A request that lost its listener before anybody saw it, if it is the next thing to be told.
-    /// Nobody will see it: it is let go, one with each call that wants to go on.
+    /// Nobody will see it, so it is let go: one with each `poll_transmit`, all at once by `poll_event`,
+    /// which has nothing to tell before. A burst as long as the backlog.
     pub(crate) fn next_orphan(&self) -> Option<usize> {
         let index = self.ready.front()?;
         let unseen = self.is_pending(index, pending::CONNECT_REQUEST);

@@ -308,7 +308,8 @@ impl Ids<'_> {
         if slot.held.is_some() && !slot.has(flag::BOUND_ON_THE_WAY) {
             return Stage::AddrBound;
         }
-        // A number of RDMA's own: no host holds it for this identifier.
+        // The key of a number that a host may hold: nobody here can return it, so an identifier that
+        // shares one must not be bound on the way.
         let _ = self.unbind(index);
         Stage::Idle
     }
@@ -334,7 +335,7 @@ impl Ids<'_> {
     fn take_path(&mut self, index: usize, path: &Path) {
         let slot = self.slot_mut(index);
         let local = path.local_ip();
-        if slot.has(flag::WILDCARD) {
+        if slot.has(flag::WILDCARD) && matches!(path, Path::Roce(_)) {
             slot.local = local.gid;
             slot.scope = if local.gid.is_link_local() { local.scope } else { slot.scope };
         }
