@@ -117,13 +117,11 @@ fn the_causes_are_those_in_the_sources() {
         "demo/mod.rs",
     ];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files: Vec<_> = sources.iter().map(|name| folder.join("cli").join(name)).collect();
-    files.push(folder.join("provider/error.rs"));
-    let code = |file| {
-        let text = std::fs::read_to_string(file).expect("a source file");
-        text.split("#[cfg(test)]").next().map(str::to_owned).unwrap_or_default()
-    };
-    let text: String = files.iter().map(code).collect();
+    let mut text: String = sources
+        .iter()
+        .map(|name| std::fs::read_to_string(folder.join("cli").join(name)).expect(name))
+        .collect();
+    text += &std::fs::read_to_string(folder.join("provider/error.rs")).expect("error.rs");
     let document = document();
     let section = section(&document, "What it prints");
     let table = rows(section).into_iter().skip(1).map(|row| row[0].clone());
@@ -132,6 +130,18 @@ fn the_causes_are_those_in_the_sources() {
     written.extend(prose.filter(|word| *word != "decode").map(str::to_owned));
     for cause in &written {
         assert!(text.contains(&format!("\"{cause}\"")), "nobody says {cause}");
+    }
+    // As the value of a match's arm, beside an errno, or in a call of `Failure::new`.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let arms = text.split("=> \"").skip(1);
+    let pairs = text.split("(errno::EINVAL, \"").skip(1);
+    let calls = text.split("Failure::new(").skip(1).filter_map(|call| {
+        let (before, rest) = call.split_once(", \"")?;
+        (!before.contains(';')).then_some(rest)
+    });
+    for word in arms.chain(pairs).chain(calls).filter_map(|rest| rest.split('"').next()) {
+        let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        assert!(!is_word || written.contains(word), "{word} is not in docs/cli.md");
     }
 }
 

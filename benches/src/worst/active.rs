@@ -2,7 +2,7 @@
 
 use super::*;
 use nanocm_core::wire::MessageKind;
-use nanocm_core::{Outcome, Route};
+use nanocm_core::{Outcome, Route, SendToken};
 
 const REP: &str = "handle_datagram(REP), new";
 const AGAIN: &str = "handle_datagram(REP), duplicate";
@@ -67,14 +67,23 @@ impl Bench<'_, '_> {
         self.expire(Duration::from_secs(9), conns.len());
         self.events(conns.len(), "TIMEWAIT_EXIT");
         self.arrange(&mut conns);
-        for conn in &conns {
-            self.destroy("destroy, over", conn);
+        for (i, conn) in conns.iter().enumerate() {
+            if i % 2 == 0 {
+                self.call("reset", |cm, _| cm.reset(conn.id)).unwrap();
+                self.destroy("destroy, routed", conn);
+            } else {
+                self.destroy("destroy, over", conn);
+            }
         }
     }
 
     fn early_active_ends(&mut self, peers: Peers) {
         let mut conns = self.routed(peers, BATCH);
         self.connect(&mut conns, None);
+        for conn in &conns {
+            let token = SendToken::of(&conn.peer.rtu(conn.own_comm_id));
+            self.call("handle_send_failed", |cm, now| cm.handle_send_failed(now, token, 111));
+        }
         let mut answered = conns.split_off(conns.len() / 2);
         for (i, conn) in conns.iter().enumerate() {
             if i % 2 == 0 {

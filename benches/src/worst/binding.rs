@@ -26,6 +26,7 @@ pub(super) fn run(kinds: &mut Kinds) {
             bench.bind_and_leave(B, |i| 1_000 + i as u16);
             bench.bind_and_leave(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |i| 1_000 + i as u16);
         }
+        bench.reserve(B);
         bench.refused(B, ids.len());
     }
     shared(kinds);
@@ -53,22 +54,24 @@ fn shared(kinds: &mut Kinds) {
     }
 }
 
-/// One service on all addresses: requests to each of them.
+/// One service on all addresses: listeners come, requests to each of them, listeners go. Every 16th is
+/// counted.
 fn one_service_everywhere(kinds: &mut Kinds) {
     let mut memory = many_ids();
     let mut bench = Bench::new(&mut memory);
     bench.add_addresses();
-    bench.kinds = Some(kinds);
-    let listeners: Vec<Id> = (0..ADDRESSES)
-        .map(|number| {
-            let id = bench.cm.create_id(PortSpace::Tcp, 0).unwrap();
-            let to = SocketAddr::new(address(number), PORT);
-            bench.call("bind", |cm, _| cm.bind(id, to)).unwrap();
-            bench.call("listen", |cm, _| cm.listen(id, 0)).unwrap();
-            id
-        })
-        .collect();
-    for number in (0..ADDRESSES).step_by(16).chain([ADDRESSES - 1]) {
+    let mut other = Some(kinds);
+    let mut listeners = Vec::new();
+    for number in 0..ADDRESSES {
+        let counted = number % 16 == 0;
+        bench.swap_if(counted, &mut other);
+        let id = bench.bind(address(number), PORT);
+        bench.call("listen", |cm, _| cm.listen(id, 0)).unwrap();
+        listeners.push(id);
+        bench.swap_if(counted, &mut other);
+    }
+    for number in (0..ADDRESSES).filter(|number| number % 16 == 7) {
+        bench.swap_if(true, &mut other);
         let peer = Peers::Many.peer(number);
         let local = address(number);
         for kind in ["handle_datagram(REQ), new", "handle_datagram(REQ), duplicate"] {
@@ -76,9 +79,12 @@ fn one_service_everywhere(kinds: &mut Kinds) {
             let _ = bench.call(kind, |cm, now| cm.handle_datagram(now, &path, &mad));
         }
         bench.event("CONNECT_REQUEST");
+        bench.swap_if(true, &mut other);
     }
-    for id in listeners {
+    for (number, id) in listeners.into_iter().enumerate() {
+        bench.swap_if(number % 16 == 5, &mut other);
         let _ = bench.call("destroy, listening", |cm, now| cm.destroy(now, id)).unwrap();
+        bench.swap_if(number % 16 == 5, &mut other);
     }
 }
 
@@ -158,6 +164,19 @@ impl Bench<'_, '_> {
         }
         let id = self.call("create_id", |cm, _| cm.create_id(PortSpace::Tcp, 0)).unwrap();
         let _ = self.call("destroy, idle", |cm, now| cm.destroy(now, id)).unwrap();
+    }
+
+    /// Ports by way of the host.
+    fn reserve(&mut self, ip: IpAddr) {
+        for i in 0..BATCH {
+            let id = self.cm.create_id(PortSpace::Tcp, 0).unwrap();
+            let any = SocketAddr::new(ip, 0);
+            let to = (i % 2 == 1).then(|| SocketAddr::new(Peers::OneHost.peer(1).ip, PORT));
+            let proposal = self.call("propose_port", |cm, _| cm.propose_port(id, any, to));
+            let key = proposal.unwrap().key();
+            self.call("bind_reserved", |cm, _| cm.bind_reserved(id, key, to)).unwrap();
+            let _ = self.call("destroy, bound", |cm, now| cm.destroy(now, id)).unwrap();
+        }
     }
 
     /// Binds that cannot be: no such address, a number that is taken, no number left.

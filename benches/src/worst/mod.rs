@@ -160,6 +160,13 @@ impl<'m, 'k> Bench<'m, 'k> {
         Bench { cm, now, kinds: None, rng: Rng::new(11), order: Order::Same, next: 0 }
     }
 
+    /// Begins to count into `kinds`, or ends; if asked to.
+    fn swap_if(&mut self, wanted: bool, kinds: &mut Option<&'k mut Kinds>) {
+        if wanted {
+            std::mem::swap(&mut self.kinds, kinds);
+        }
+    }
+
     /// Makes a call of this kind.
     fn call<R>(&mut self, kind: &'static str, call: impl FnOnce(&mut Cm<'m>, Instant) -> R) -> R {
         let now = self.now;

@@ -119,7 +119,11 @@ impl Bench<'_, '_> {
             self.event("REJECTED");
             self.destroy("destroy, rejected", conn);
         }
-        self.stand(&mut standing);
+        // Their data come before their RTUs.
+        for conn in &standing {
+            self.call("notify_established", |cm, now| cm.notify_established(now, conn.id)).unwrap();
+        }
+        self.events(standing.len(), "ESTABLISHED");
         self.arrange(&mut standing);
         for conn in &standing {
             self.destroy("destroy, connected", conn);

@@ -24,18 +24,14 @@ pub(super) fn run(kinds: &mut Kinds) {
         bench.now = bench.now + pass;
         let mut kinds = Some(&mut *kinds);
         for number in 0..CONNS {
-            if number % EVERY == 0 {
-                std::mem::swap(&mut bench.kinds, &mut kinds);
-            }
+            bench.swap_if(number % EVERY == 0, &mut kinds);
             let _ = bench.call("handle_timeout(budget 1)", |cm, now| cm.handle_timeout(now, 1));
             if timers == Timers::Equal {
                 bench.transmit();
             } else {
                 bench.event("UNREACHABLE");
             }
-            if number % EVERY == 0 {
-                std::mem::swap(&mut bench.kinds, &mut kinds);
-            }
+            bench.swap_if(number % EVERY == 0, &mut kinds);
         }
     }
 }

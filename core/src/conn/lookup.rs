@@ -232,9 +232,10 @@ impl Conns<'_> {
     /// engine is lenient; on InfiniBand too if the packet names one, else the communication IDs, which
     /// the caller has compared, vouch for it.
     pub(super) fn may_touch(&self, slot: &ConnSlot, path: &Path) -> bool {
-        match path {
-            Path::Roce(p) => self.config.lenient || p.remote == slot.path.remote_gid(),
-            Path::Ib(p) => !p.grh || p.remote == slot.path.remote_gid(),
+        match (path, &slot.path) {
+            (Path::Roce(from), Path::Roce(to)) => self.config.lenient || from.remote == to.remote,
+            (Path::Ib(from), Path::Ib(to)) => !from.grh || from.remote == to.remote,
+            _ => false,
         }
     }
 }
@@ -243,8 +244,11 @@ impl Conns<'_> {
 /// the packet's own source, never by what the message says (field-tests C5).
 pub(super) fn comes_from_port(slot: &ConnSlot, path: &Path) -> bool {
     match (path, &slot.path) {
-        (Path::Ib(arrived), Path::Ib(known)) if !arrived.grh => arrived.lid == known.lid,
-        _ => path.remote_gid() == slot.path.remote_gid(),
+        (Path::Ib(from), Path::Ib(to)) if !from.grh => from.lid == to.lid,
+        (Path::Ib(_), Path::Ib(_)) | (Path::Roce(_), Path::Roce(_)) => {
+            path.remote_gid() == slot.path.remote_gid()
+        }
+        _ => false,
     }
 }
 

@@ -81,13 +81,17 @@ impl Cm<'_> {
     ) -> Result<(), ResolveError> {
         self.conns.advance(now);
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
+        let state = self.ids.state(index);
+        if !matches!(state, State::Idle | State::AddrBound | State::AddrResolved) {
+            return Err(ResolveError::InvalidState { state });
+        }
         let local = route.path.local_ip();
         let not_local = ResolveError::Bind { error: BindError::AddrNotLocal };
         let gid_index = self.gids.find(local).ok_or(not_local)?;
         if !self.ids.may_leave_by(index, &route.path, destination.ip().into()) {
             return Err(ResolveError::OtherSource);
         }
-        if self.ids.state(index) == State::AddrResolved {
+        if state == State::AddrResolved {
             self.ids.check_destination(index, None, destination)?;
         } else {
             self.start_active(id, Some(local.with_port(0)), destination)?;
@@ -120,7 +124,8 @@ impl Cm<'_> {
             return Err(ResolveError::Full);
         }
         // The wildcard with a port is bound now, without one when the path says the address.
-        if let Some(source) = source.filter(|s| !s.ip().is_unspecified() || s.port() != 0) {
+        let is_any = |s: &SocketAddr| s.port() == 0 && ScopedIp::of(*s).gid.is_wildcard();
+        if let Some(source) = source.filter(|source| !is_any(source)) {
             let done = self.bind_on_the_way(index, source, remote);
             done.map_err(|error| ResolveError::Bind { error })?;
         }
@@ -253,13 +258,13 @@ impl Ids<'_> {
         source: Option<SocketAddr>,
         to: SocketAddr,
     ) -> Result<SocketAddr, ResolveError> {
-        if to.port() == 0 || to.ip().is_unspecified() {
+        let mut remote = ScopedIp::of(to);
+        if to.port() == 0 || remote.gid.is_wildcard() {
             return Err(ResolveError::NotADestination);
         }
         let slot = self.slot(index);
         let bound = slot.held.is_some().then(|| slot.local_ip());
         let source = bound.or(source.map(ScopedIp::of));
-        let mut remote = ScopedIp::of(to);
         if let Some(source) = source {
             if source.gid.is_v4() != remote.gid.is_v4() {
                 return Err(ResolveError::FamilyMismatch);

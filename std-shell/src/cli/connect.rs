@@ -6,6 +6,7 @@ use super::failure::check_length;
 use super::output::{Failure, Outcome, Stop};
 use super::provider::{self, Provider};
 use super::signals::Signals;
+use nanocm::core::wire::roce::UDP_PORT;
 use nanocm::core::wire::{Mad, Req};
 use nanocm::core::{Id as Handle, ServiceId};
 use nanocm::{
@@ -13,7 +14,7 @@ use nanocm::{
     PortSpace, Rejection,
 };
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -116,8 +117,10 @@ fn choose_source(cm: &Cm, peer: SocketAddr) -> Result<SocketAddr, Stop> {
     if !is_taken || !matches!(source.ip(), IpAddr::V4(ip) if ip.is_loopback()) {
         return Err(taken.into());
     }
-    for last in 2..=254 {
-        let other = SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), source.port()));
+    // A bind is cheap, while asking who is in the way looks at every process.
+    let others = (2..=254).map(|last| Ipv4Addr::new(127, 0, 0, last));
+    for other in others.filter(|ip| UdpSocket::bind((*ip, UDP_PORT)).is_ok()) {
+        let other = SocketAddr::from((other, source.port()));
         if cm.open(other).is_ok() {
             return Ok(other);
         }

@@ -139,7 +139,7 @@ fn the_ipv6_wildcard_is_for_both_families() {
     isolated!();
     let (mut listener, _) = listen("[::]:7471");
     // A later address, so that the connecting side has one of its own.
-    sh("ip addr add fd00::2/128 dev lo");
+    add_loopback("fd00::2");
     eventually("it has the new address", || sockets("udp6").len() == 2);
     run("connect 127.0.0.1:7471 --from 127.0.0.5").with(0);
     assert_eq!(listener.event("CONNECT_REQUEST")["local"], "127.0.0.1:7471");
@@ -151,7 +151,7 @@ fn the_ipv6_wildcard_is_for_both_families() {
 #[test]
 fn ipv6_loopback() {
     isolated!();
-    sh("ip addr add fd00::2/128 dev lo");
+    add_loopback("fd00::2");
     for (to, from) in [("::1", "fd00::2"), ("fd00::2", "::1")] {
         let (mut listener, _) = listen(&format!("[{to}]:7471 --count 1"));
         let client = run(&format!("connect [{to}]:7471 --from [{from}] --json")).with(0);
@@ -237,7 +237,7 @@ fn a_link_local_address_needs_its_interface() {
 #[test]
 fn the_type_of_service_is_on_the_packets() {
     isolated!();
-    sh("ip addr add fd00::2/128 dev lo");
+    add_loopback("fd00::2");
     for (to, from) in [("127.0.0.2", "127.0.0.1"), ("[::1]", "[fd00::2]")] {
         let (_listener, _) = listen(&format!("{to}:7471"));
         for tos in [0, 0x68] {

@@ -1,5 +1,6 @@
 //! A run of the program.
 
+use crate::common::eventually;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -202,6 +203,13 @@ pub(crate) fn sh(command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Gives the loopback interface an IPv6 address. Packets find it a moment later than sockets do.
+pub(crate) fn add_loopback(address: &str) {
+    sh(&format!("ip addr add {address}/128 dev lo nodad"));
+    let local = format!("local {address} ");
+    eventually("it has a route", || sh("ip -6 route show table local").contains(&local));
+}
+
 /// Two network interfaces that are each other's wire, `left` and `right`. What is sent to 10.9.0.2, and to
 /// no other, vanishes there.
 pub(crate) fn veth() {
@@ -212,4 +220,8 @@ pub(crate) fn veth() {
         ip link set left up
         ip link set right up
         ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev left");
+    eventually("they have routes", || {
+        let routes = sh("ip -6 route show table local");
+        routes.contains("local fe80::a ") && routes.contains("local fe80::b ")
+    });
 }
