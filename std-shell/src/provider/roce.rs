@@ -16,9 +16,8 @@ use super::addresses::{Addresses, Change};
 use super::datagram::{BATCH, Slot};
 use super::error::{OpenCause, OpenError};
 use super::guid::Guids;
-use super::host::{self, HostFacts, Refusal};
+use super::host::{self, HostFacts};
 use super::link::{Link, Opened, refused};
-use super::owner::Holder;
 use super::transport::{Outgoing, Received, SendFailure, TransportCounters};
 
 /// GSI over RoCEv2 over the links' sockets.
@@ -145,13 +144,8 @@ impl<L: Link> Roce<L> {
             }
             return Ok(false);
         }
-        host::judge(&HostFacts::read(address.gid.to_ip())).map_err(|refusal| match refusal {
-            Refusal::SoftRoce => {
-                let holder = Holder { kernel: true, uid: Some(0), ..Holder::default() };
-                OpenError::new(address, libc::EADDRINUSE, OpenCause::Held(holder))
-            }
-            _ => OpenError::new(address, libc::EOPNOTSUPP, OpenCause::Refused(refusal)),
-        })?;
+        host::judge(&HostFacts::read(address.gid.to_ip()))
+            .map_err(|refusal| OpenError::refused(address, refusal))?;
         let opened = Opened::open(address, named)?;
         let free = self.links.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {

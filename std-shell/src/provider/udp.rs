@@ -31,6 +31,17 @@ use super::sockopt::{self, SocketOption};
 ///
 /// It refuses addresses on RoCE hardware, and does not work through NAT: the ICRC covers addresses and
 /// ports, and answers go to the GIDs in the request.
+///
+/// ```no_run
+/// use nanocm::provider::{MadTransport, Udp};
+///
+/// let mut udp = Udp::new((0, 0))?;
+/// if let Err(error) = udp.open("10.0.0.1".parse()?, 0) {
+///     // "UDP 10.0.0.1:4791 is held by nanocm (pid 123): one CM per address"
+///     eprintln!("{error}; {}", error.advice().unwrap_or("try later"));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Udp(Roce<UdpLink>);
 
 roce_provider!(Udp, UdpLink);
