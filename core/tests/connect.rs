@@ -133,8 +133,11 @@ fn what_the_route_carries_reaches_both_queue_pairs() {
         let req = Req(&mad);
         assert_eq!((req.partition_key(), req.path_mtu()), (0x8123, 5));
         assert_eq!((req.primary_packet_rate(), req.primary_local_ack_timeout()), (7, 15));
-        let attrs = pair.cm(B).qp_attrs(passive, QpState::Init).unwrap();
-        assert_eq!((attrs.pkey, attrs.path_mtu, attrs.timeout), (0x8123, 5, 15));
+        for (side, id) in [(A, active), (B, passive)] {
+            let attrs = pair.cm(side).qp_attrs(id, QpState::Init).unwrap();
+            assert_eq!((attrs.pkey, attrs.path_mtu, attrs.rate), (0x8123, 5, 7));
+        }
+        assert_eq!(pair.cm(B).qp_attrs(passive, QpState::Init).unwrap().timeout, 15);
         pair.assert_clean(&[active], &[listener, passive]);
     });
 }
