@@ -413,7 +413,10 @@ fn a_queue_pair_is_free_when_its_connection_is_over() {
         solo.cm.destroy(solo.now, two).unwrap();
         solo.says(&["REJ"]);
         solo.cm.accept(solo.now, request.id, &param).unwrap();
-        solo.assert_clean(&[listener, one, request.id]);
+        solo.says(&["REP"]);
+        let other = solo.bring(ReqRcvd, false);
+        assert_eq!(solo.cm.accept(solo.now, other.id, &param), busy);
+        solo.assert_clean(&[listener, one, request.id, other.id]);
     });
 }
 

@@ -402,6 +402,60 @@ fn what_was_never_sent_is_not_sent_again_and_not_taken_back() {
 }
 
 #[test]
+fn only_what_waits_has_a_deadline() {
+    use ConnState::*;
+    for (state, active, waits) in [
+        (Idle, true, false),
+        (ReqSent, true, true),
+        (ReqRcvd, false, true),
+        (RepRcvd, true, false),
+        (RepSent, false, true),
+        (Established, true, false),
+        (Established, false, false),
+        (DreqSent, true, true),
+        (DreqRcvd, false, false),
+        (Timewait, true, true),
+        (RejSent, false, false),
+    ] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, active);
+            assert_eq!(solo.cm.poll_at().is_some(), waits, "{state}");
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+}
+
+#[test]
+fn an_answer_overtakes_the_repetition_of_its_question() {
+    use ConnState::*;
+    for (state, active, message) in [
+        (ReqSent, true, "REP"),
+        (RepSent, false, "RTU"),
+        (DreqSent, true, "DREP"),
+        (RepSent, false, "DREQ"),
+    ] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, active);
+            solo.wait(Duration::from_secs(1));
+            // The question is owed once more, and not polled yet.
+            let mad = match message {
+                "REP" => it.peer.rep(it.comm_id),
+                "RTU" => it.peer.rtu(it.comm_id),
+                "DREP" => it.peer.drep(it.comm_id),
+                _ => it.peer.dreq(it.comm_id, it.qpn),
+            };
+            let _ = solo.hears(&it.peer, &mad);
+            solo.says(&[]);
+            solo.wait(Duration::from_secs(60));
+            solo.says(&[]);
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+}
+
+#[test]
 fn a_transport_that_cannot_send_ends_the_attempt_the_second_time() {
     World::new().solo(|mut solo| {
         let peer = solo.peer();
