@@ -1,8 +1,8 @@
 # What can be done here. `make test` is what CI runs; every part can be run by its own name.
 
 CARGO ?= cargo
+TARGET = $(or $(CARGO_TARGET_DIR),target)
 BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
-LAB_TOOLS = std-shell/tests/lab/run --prepare
 
 .PHONY: test lint unit features bare-metal c lab demo bench
 
@@ -12,7 +12,7 @@ test: unit features bare-metal c demo lab
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items
 
 # Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.
 unit:
@@ -36,8 +36,8 @@ bare-metal:
 # A C program links the library.
 c:
 	$(CARGO) build -q --release -p nanocm-ffi
-	cc -Wall -Wextra -Werror -Iffi/include ffi/tests/c/version.c target/release/libnanocm_ffi.a -o target/c-version
-	target/c-version
+	cc -Wall -Wextra -Werror -Iffi/include ffi/tests/c/version.c $(TARGET)/release/libnanocm_ffi.a -o $(TARGET)/c-version
+	$(TARGET)/c-version
 
 # The demo in a namespace of its own.
 demo:

@@ -36,6 +36,17 @@ impl Gid {
         }
     }
 
+    /// As four words, for hashing.
+    pub(crate) const fn words(self) -> [u32; 4] {
+        let o = self.0;
+        [
+            u32::from_ne_bytes([o[0], o[1], o[2], o[3]]),
+            u32::from_ne_bytes([o[4], o[5], o[6], o[7]]),
+            u32::from_ne_bytes([o[8], o[9], o[10], o[11]]),
+            u32::from_ne_bytes([o[12], o[13], o[14], o[15]]),
+        ]
+    }
+
     /// Whether this is an IPv4 address in its mapped form.
     pub const fn is_v4(self) -> bool {
         u64::from_be_bytes(first_chunk(&self.0)) == 0

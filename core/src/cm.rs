@@ -3,7 +3,7 @@
 
 use crate::addr::{Path, ScopedIp, ServiceId};
 use crate::config::Config;
-use crate::conn::{ConnParts, ConnState, Conns, Known, Reply, Verdict};
+use crate::conn::{ConnParts, ConnState, Conns, Known, PeerHashes, Reply, Verdict};
 use crate::error::OpError;
 use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
@@ -49,6 +49,8 @@ pub enum SetupError {
     BadPrefix,
     /// The port range is empty or begins at 0.
     BadPortRange,
+    /// A timeout code above 31, or more than 15 CM retries: their fields do not hold more.
+    BadTimer,
     /// A table without a single slot.
     NoStorage,
     /// Fewer deadline entries than connections.
@@ -65,6 +67,7 @@ impl fmt::Display for SetupError {
             }
             SetupError::BadPrefix => "comm_id_prefix: at most 8 bits, and the value must fit them",
             SetupError::TooFewDeadlines => "there must be a deadline entry for each connection",
+            SetupError::BadTimer => "timeout codes have 5 bits (0 to 31), CM retries 4 (0 to 15)",
             SetupError::NoStorage => "every table needs at least one slot",
             SetupError::PortMapTooSmall => "port_range: more numbers than the port map has bits",
             SetupError::BadPortRange => "port_range: low must be at least 1 and not above high",
@@ -80,7 +83,7 @@ impl<'s> Cm<'s> {
     ///
     /// # Errors
     /// [`SetupError`].
-    pub fn new(parts: Parts<'s>, config: Config) -> Result<Cm<'s>, SetupError> {
+    pub fn new(mut parts: Parts<'s>, config: Config) -> Result<Cm<'s>, SetupError> {
         let (value, bits) = config.comm_id_prefix;
         if bits > 8 || u32::from(value) >> bits != 0 {
             return Err(SetupError::BadPrefix);
@@ -89,12 +92,20 @@ impl<'s> Cm<'s> {
         if low == 0 || low > high {
             return Err(SetupError::BadPortRange);
         }
+        if config.remote_cm_response_timeout > 31
+            || config.local_cm_response_timeout > 31
+            || config.target_ack_delay > 31
+            || config.max_cm_retries > 15
+        {
+            return Err(SetupError::BadTimer);
+        }
         if parts.has_gap() {
             return Err(SetupError::NoStorage);
         }
         if parts.deadlines.len() < parts.conns.len() {
             return Err(SetupError::TooFewDeadlines);
         }
+        parts.clear();
         let key = Key::new(config.seed as u32, (config.seed >> 32) as u32);
         let ports = Ports::new(
             PortParts {
@@ -171,14 +182,15 @@ impl Cm<'_> {
                 bump(&mut self.conns.counters.stale_spoofed);
                 self.refuse(path, req, RejectReason::STALE)
             }
-            Known::New => self.admit(path, req),
+            Known::New(hashes) => self.admit(path, req, hashes),
         }
     }
 
-    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order.
-    fn admit(&mut self, path: &Path, req: &Req<&Mad>) -> Verdict {
+    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order; only that a port that is
+    /// bound and not listened on is refused last.
+    fn admit(&mut self, path: &Path, req: &Req<&Mad>, hashes: PeerHashes) -> Verdict {
         let service: ServiceId = req.service_id();
-        if !self.ids.is_listened_on(service) {
+        if !self.ids.may_be_listened_on(service) {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
         }
@@ -210,7 +222,7 @@ impl Cm<'_> {
             bump(&mut self.conns.counters.no_resources);
             return self.refuse(path, req, RejectReason::NO_RESOURCES);
         };
-        self.conns.admit(conn, path, req, req.consumer_data(), gid_index);
+        self.conns.admit(conn, path, req, req.consumer_data(), gid_index, hashes);
         self.ids.request(id, listener, conn, &header, path.scope());
         Disposition::Accepted.into()
     }

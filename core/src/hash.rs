@@ -24,6 +24,19 @@ impl Key {
         half_sip::<1, 3, N>(self, words)
     }
 
+    /// A quick mix of words that no stranger chooses: our own numbers and addresses.
+    #[inline]
+    pub(crate) const fn mix<const N: usize>(&self, words: &[u32; N]) -> u32 {
+        let mut hash = self.k0;
+        let mut i = 0;
+        while i < N {
+            let product = (hash ^ words[i]).wrapping_mul(0x9e37_79b1);
+            hash = product ^ product >> 15;
+            i += 1;
+        }
+        hash
+    }
+
     /// Its two words, for mixes that need no more than a secret.
     pub(crate) const fn words(&self) -> [u32; 2] {
         [self.k0, self.k1]
@@ -139,8 +152,7 @@ impl CommIds {
             && prefix.1 as u32 + index_bits < 32
     }
 
-    /// The communication ID of a slot. Only the generation's low bits go in (see
-    /// [`truncate`](Self::truncate)).
+    /// The communication ID of a slot. Only the generation's low bits go in.
     pub(crate) const fn encode(&self, index: u32, generation: u32) -> u32 {
         debug_assert!(index < mask(self.index_bits));
         let plain = (generation << self.index_bits | (index + 1)) & self.body_mask;

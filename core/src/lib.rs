@@ -30,7 +30,8 @@
 //! 1. After any `handle_*` or operation drain every `poll_*` until one full pass yields nothing; then
 //!    sleep until [`poll_at`](Cm::poll_at).
 //! 2. Each call's work is bounded by constants or by what expired, never by how full the tables are.
-//!    Bursts are spread: [`handle_timeout`](Cm::handle_timeout) takes a budget.
+//!    [`handle_timeout`](Cm::handle_timeout) takes a budget. One burst is left: the first
+//!    [`poll_event`](Cm::poll_event) after a listener with unseen requests was destroyed.
 //! 3. State is the send queue: a slot remembers *that* it owes a REP, and `poll_transmit` encodes it. A
 //!    retransmission is a re-encode. Answers to strangers use a small ring; overflow is counted.
 //! 4. Events are derived from slots, so the event path cannot overflow and nothing needs

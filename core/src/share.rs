@@ -42,9 +42,10 @@ pub struct Inbound {
 pub type Inbox<const N: usize> = Queue<Inbound, N>;
 
 impl Cm<'_> {
-    /// Handles everything in an inbox.
+    /// Handles what is in an inbox now; what comes meanwhile is for the next call.
     pub fn handle_inbox(&mut self, now: Instant, inbox: &mut Consumer<'_, Inbound>) {
-        while let Some(Inbound { path, mad }) = inbox.dequeue() {
+        for _ in 0..inbox.len() {
+            let Some(Inbound { path, mad }) = inbox.dequeue() else { return };
             let _ = self.handle_datagram(now, &path, &mad);
         }
     }

@@ -152,6 +152,23 @@ pub struct Parts<'s> {
 }
 
 impl Parts<'_> {
+    /// Forgets what an engine before may have left.
+    pub(crate) fn clear(&mut self) {
+        self.ids.fill(IdSlot::EMPTY);
+        self.listeners.fill(Link::NONE);
+        self.tuples.fill(Link::NONE);
+        self.conns.fill(ConnSlot::EMPTY);
+        self.deadlines.fill(DeadlineEntry::EMPTY);
+        self.by_peer_id.fill(Link::NONE);
+        self.by_peer_qpn.fill(Link::NONE);
+        self.by_own_qpn.fill(Link::NONE);
+        self.replies.fill(Reply::EMPTY);
+        self.gids.fill(GidEntry::EMPTY);
+        self.ports.fill(PortRecord::EMPTY);
+        self.port_heads.fill(Link::NONE);
+        self.maps.fill(0);
+    }
+
     /// Whether something has no memory at all.
     pub(crate) fn has_gap(&self) -> bool {
         let lens = [

@@ -57,9 +57,12 @@ impl Tick {
     }
 
     /// The tick `after` later, rounded up, so that nothing expires early.
-    pub(crate) fn after(now: Instant, after: Duration) -> Tick {
-        let due = now + after.min(LONGEST);
-        Tick(due.0.div_ceil(1_000_000) as u32)
+    pub(crate) const fn after(now: Instant, after: Duration) -> Tick {
+        let longest = LONGEST.as_secs() * NANOS;
+        let nanos =
+            after.as_secs().saturating_mul(NANOS).saturating_add(after.subsec_nanos() as u64);
+        let nanos = if nanos < longest { nanos } else { longest };
+        Tick(now.0.saturating_add(nanos).div_ceil(1_000_000) as u32)
     }
 
     /// Whether this tick has been reached when the clock shows `now`.
@@ -88,6 +91,9 @@ impl Tick {
         Instant::from_millis(millis.max(0) as u64)
     }
 }
+
+/// In a second.
+const NANOS: u64 = 1_000_000_000;
 
 /// No deadline is set further ahead than this (12 days).
 pub(crate) const LONGEST: Duration = Duration::from_secs(12 * 86_400);

@@ -275,8 +275,10 @@ fn every_message_must_come_from_the_peer() {
                     ignored(&mut solo, &stranger, &mad, IgnoreReason::WrongPath);
                 }
             }
+            // Named by its sender's numbers alone, which from elsewhere are nobody's.
             if matches!(it.states(&solo.cm).1, ReqRcvd | RepRcvd | RepSent | Established) {
-                ignored(&mut solo, &stranger, &it.peer.timeout_rej(), IgnoreReason::WrongPath);
+                let reason = IgnoreReason::UnknownConnection;
+                ignored(&mut solo, &stranger, &it.peer.timeout_rej(), reason);
             }
             solo.says(&[]);
             solo.cm.destroy(solo.now, it.id).unwrap();

@@ -2,7 +2,7 @@
 
 use nanocm_core::error::ConnectError;
 use nanocm_core::testing::{Pair, Side, Side::*, Solo, World};
-use nanocm_core::wire::{Attribute, MessageKind, RejectReason, Req};
+use nanocm_core::wire::{Attribute, Drep, MessageKind, RejectReason, Req};
 use nanocm_core::{
     ConnParam, ConnState, DisconnectCause, EventKind, Id, Path, Route, State, addr::RocePath,
 };
@@ -29,6 +29,20 @@ fn requests_to_disconnect_may_cross() {
         assert_eq!(pair.node(A).sent_names(), ["REQ", "RTU", "DREQ", "DREP"]);
         assert_eq!(pair.node(B).sent_names(), ["REP", "DREQ", "DREP"]);
         pair.assert_clean(&[active], &[listener, passive]);
+    });
+}
+
+#[test]
+fn a_crossing_dreq_is_answered_by_its_number() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::DreqSent, true);
+        let mut peer = it.peer;
+        peer.tid = 0x77_0000_0001;
+        let _ = solo.hears(&peer, &peer.dreq(it.comm_id, it.qpn));
+        let drep = solo.says(&["DREP"])[0];
+        assert_eq!(Drep(&drep).transaction_id(), peer.tid);
+        solo.tells(&["DISCONNECTED"]);
+        solo.assert_clean(&[it.id]);
     });
 }
 
@@ -130,7 +144,9 @@ fn a_drep_carries_the_data_of_no_other_message() {
         solo.says(&["DREQ"]);
         let _ = solo.hears(&it.peer, &it.peer.drep(it.comm_id));
         let _ = solo.hears(&it.peer, &it.peer.dreq(it.comm_id, it.qpn));
-        assert_eq!(solo.says(&["DREP"])[0][32..], [0; 224]);
+        let drep = solo.says(&["DREP"])[0];
+        assert_eq!(drep[32..], [0; 224]);
+        assert_eq!(Drep(&drep).transaction_id(), it.peer.tid, "the number of the DREQ");
         solo.tells(&["DISCONNECTED"]);
         let other = solo.bring(ConnState::Established, true);
         let mut rej = other.peer.rej(other.comm_id, MessageKind::OTHER, RejectReason::CONSUMER);
@@ -397,7 +413,10 @@ fn a_queue_pair_is_free_when_its_connection_is_over() {
         solo.cm.destroy(solo.now, two).unwrap();
         solo.says(&["REJ"]);
         solo.cm.accept(solo.now, request.id, &param).unwrap();
-        solo.assert_clean(&[listener, one, request.id]);
+        solo.says(&["REP"]);
+        let other = solo.bring(ReqRcvd, false);
+        assert_eq!(solo.cm.accept(solo.now, other.id, &param), busy);
+        solo.assert_clean(&[listener, one, request.id, other.id]);
     });
 }
 

@@ -49,7 +49,11 @@ fn five_messages_connect_and_disconnect() {
         pair.expect(B, "TIMEWAIT_EXIT");
         assert_eq!(pair.node(A).sent_names(), ["REQ", "RTU", "DREQ"]);
         assert_eq!(pair.node(B).sent_names(), ["REP", "DREP"]);
-        assert_eq!(pair.cm(A).counters().retransmitted, 0);
+        for side in [A, B] {
+            let counters = *pair.cm(side).counters();
+            assert_eq!((counters.established, counters.retransmitted), (1, 0));
+            assert_eq!((counters.sent, counters.received), [(3, 2), (2, 3)][side as usize]);
+        }
         pair.expect_silence();
         pair.assert_clean(&[active], &[listener, passive]);
     });
@@ -114,6 +118,52 @@ fn a_req_says_what_the_application_and_the_route_say() {
     });
 }
 
+#[test]
+fn what_the_route_carries_reaches_both_queue_pairs() {
+    World::new().run(|mut pair| {
+        let listener = pair.listen(7471, 0);
+        let (now, a, b) = (pair.now, pair.node(A).ip, pair.node(B).ip);
+        let active = pair.cm(A).create_id(PortSpace::Tcp, 0).unwrap();
+        let mut route = route(a, b);
+        (route.pkey, route.mtu, route.rate, route.packet_lifetime) = (0x8123, 5, 7, 12);
+        pair.cm(A).set_route(now, active, (b, 7471).into(), &route).unwrap();
+        pair.cm(A).connect(now, active, &ConnParam::new(0x77)).unwrap();
+        let passive = pair.expect(B, "CONNECT_REQUEST").event.id;
+        let mad = pair.node(A).sent[0];
+        let req = Req(&mad);
+        assert_eq!((req.partition_key(), req.path_mtu()), (0x8123, 5));
+        assert_eq!((req.primary_packet_rate(), req.primary_local_ack_timeout()), (7, 15));
+        for (side, id) in [(A, active), (B, passive)] {
+            let attrs = pair.cm(side).qp_attrs(id, QpState::Init).unwrap();
+            assert_eq!((attrs.pkey, attrs.path_mtu, attrs.rate), (0x8123, 5, 7));
+        }
+        assert_eq!(pair.cm(B).qp_attrs(passive, QpState::Init).unwrap().timeout, 15);
+        pair.assert_clean(&[active], &[listener, passive]);
+    });
+}
+
+#[test]
+fn an_exchange_has_one_number_and_a_dreq_begins_another() {
+    World::new().run(|mut pair| {
+        let listener = pair.listen(7471, 0);
+        let (first, passive) = pair.established(7471);
+        pair.disconnect(A, first);
+        pair.expect(B, "DISCONNECTED");
+        pair.disconnect(B, passive);
+        pair.expect(A, "DISCONNECTED");
+        let second = pair.connect(7471, &[]);
+        let request = pair.expect(B, "CONNECT_REQUEST").event.id;
+        let tids = |pair: &mut Pair<'_>, side: Side| -> Vec<u64> {
+            pair.node(side).sent.iter().map(|mad| Req(mad).transaction_id()).collect()
+        };
+        let (a, b) = (tids(&mut pair, A), tids(&mut pair, B));
+        // REQ, RTU, DREQ, REQ; REP, DREP.
+        assert_eq!((a[0], a[0], a[2]), (a[1], b[0], b[1]));
+        assert!(a[0] != 0 && a[0] != a[2] && a[0] != a[3] && a[2] != a[3]);
+        pair.assert_clean(&[first, second], &[listener, passive, request]);
+    });
+}
+
 /// Who says what to whom, each field different.
 fn params() -> (ConnParam<'static>, ConnParam<'static>) {
     let mut req = ConnParam::new(0xabcdef);
@@ -160,6 +210,30 @@ fn each_side_sees_the_others_parameters_from_its_own_point_of_view() {
         assert_eq!(at_a.starting_psn, Rep(&rep).starting_psn());
         pair.assert_clean(&[active], &[listener, passive]);
     });
+}
+
+#[test]
+fn what_a_queue_pair_can_do_is_said_both_ways() {
+    for flags in 0..16 {
+        let flag = |bit: u32| flags >> bit & 1 == 1;
+        World::new().run(|mut pair| {
+            let listener = pair.listen(7471, 0);
+            let active = pair.route_to(7471);
+            let (now, mut param) = (pair.now, ConnParam::new(0x11));
+            (param.srq, param.flow_control) = (flag(0), flag(1));
+            pair.cm(A).connect(now, active, &param).unwrap();
+            let passive = pair.expect(B, "CONNECT_REQUEST").event.id;
+            let (now, mut param) = (pair.now, ConnParam::new(0x21));
+            (param.srq, param.flow_control) = (flag(2), flag(3));
+            pair.cm(B).accept(now, passive, &param).unwrap();
+            pair.expect(A, "CONNECT_RESPONSE");
+            let at_a = pair.cm(A).peer_param(active).unwrap();
+            let at_b = pair.cm(B).peer_param(passive).unwrap();
+            assert_eq!((at_b.srq, at_b.flow_control), (flag(0), flag(1)));
+            assert_eq!((at_a.srq, at_a.flow_control), (flag(2), flag(3)));
+            pair.assert_clean(&[active], &[listener, passive]);
+        });
+    }
 }
 
 #[test]
@@ -220,6 +294,22 @@ fn the_ack_timeout_of_the_active_side_follows_the_peers_delay() {
             let attrs = pair.cm(A).qp_attrs(active, QpState::ReadyToSend).unwrap();
             assert_eq!(attrs.timeout, timeout, "delay {delay}");
             pair.assert_clean(&[active], &[listener, passive]);
+        });
+    }
+}
+
+#[test]
+fn the_ack_timeout_of_the_passive_side_is_what_the_req_says() {
+    for code in [1, 14, 16, 31] {
+        World::new().solo(|mut solo| {
+            let (listener, peer) = (solo.listen(7471, 0), solo.peer());
+            let mut req = peer.req(solo.ip, 7471);
+            Req(&mut req).set_primary_local_ack_timeout(code);
+            let _ = solo.hears(&peer, &req);
+            let id = solo.tells(&["CONNECT_REQUEST"])[0].id;
+            let attrs = solo.cm.qp_attrs(id, QpState::ReadyToSend).unwrap();
+            assert_eq!(attrs.timeout, code);
+            solo.assert_clean(&[listener, id]);
         });
     }
 }

@@ -112,6 +112,24 @@ fn a_full_backlog_is_silent_until_there_is_room() {
     });
 }
 
+#[test]
+fn a_backlog_that_nobody_chose_is_the_engines_and_never_none() {
+    let default: [fn(&mut Config); 3] =
+        [|c| c.default_backlog = 0, |c| c.default_backlog = 1, |c| c.default_backlog = 2];
+    for (places, adjust) in [1, 1, 2].into_iter().zip(default) {
+        sized(9, 9).set(adjust).solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            for _ in 0..places {
+                assert_eq!(ask(&mut solo), Disposition::Accepted);
+            }
+            assert_eq!(ask(&mut solo), Disposition::Ignored(IgnoreReason::BacklogFull));
+            let requests = solo.tells(&["CONNECT_REQUEST", "CONNECT_REQUEST"][..places]);
+            let ids: Vec<_> = requests.iter().map(|event| event.id).collect();
+            solo.assert_clean(&[&ids[..], &[listener]].concat());
+        });
+    }
+}
+
 /// How a request stops waiting, seen by the application or not.
 type Leaving = (&'static str, bool, fn(&mut Solo<'_>, &Brought));
 
@@ -441,6 +459,23 @@ fn a_thousand_destroyed_at_once_say_goodbye_and_are_gone() {
         solo.wait(Duration::from_secs(31));
         flush(&mut solo);
         assert_eq!(solo.cm.in_use(), (0, 0));
+        solo.assert_clean(&[]);
+    });
+}
+
+#[test]
+fn clean_means_that_nothing_is_left() {
+    World::new().solo(|mut solo| {
+        assert!(solo.cm.is_clean());
+        let id = solo.cm.create_id(PortSpace::Tcp, 0).unwrap();
+        assert!(!solo.cm.is_clean(), "an identifier");
+        solo.cm.destroy(solo.now, id).unwrap();
+        assert_eq!(ask(&mut solo), Disposition::Accepted);
+        assert!(!solo.cm.is_clean(), "an answer to a stranger");
+        solo.says(&["REJ"]);
+        let it = solo.bring(Established, true);
+        solo.cm.destroy(solo.now, it.id).unwrap();
+        assert!(!solo.cm.is_clean(), "a farewell");
         solo.assert_clean(&[]);
     });
 }

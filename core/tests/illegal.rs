@@ -260,7 +260,7 @@ const OPERATIONS: &[Operation] = {
             |solo, id| text(solo.cm.qp_attrs(id, QpState::Init)),
             |stand| {
                 let known = [ReqSent, ReqRcvd, RepRcvd, RepSent, Established];
-                only(known.contains(&stand.conn))
+                only(known.contains(&stand.conn) || stand.id == RouteResolved)
             },
         ),
         (
@@ -369,6 +369,34 @@ fn identifiers_of_datagram_spaces_make_no_connections() {
             solo.assert_clean(&[id]);
         });
     }
+}
+
+#[test]
+fn the_state_is_looked_at_before_the_arguments() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::Established, true);
+        let invalid = format!("InvalidState {{ state: {:?} }}", State::Connect);
+        let mut peer = it.peer;
+        peer.ip = "fd00::1".parse().unwrap();
+        let nowhere = SocketAddr::new("0.0.0.0".parse().unwrap(), 0);
+        let foreign = SocketAddr::new("10.0.0.99".parse().unwrap(), 1);
+        let route = Route::new(solo.path(&peer));
+        let mut param = ConnParam::new(u32::MAX);
+        param.private_data = &[0; 300];
+        let (now, cm) = (solo.now, &mut solo.cm);
+        for done in [
+            text(cm.bind(it.id, foreign)),
+            text(cm.set_route(now, it.id, nowhere, &route)),
+            text(cm.resolve_addr(now, it.id, Some(foreign), nowhere, SECOND)),
+            text(cm.resolve_route(now, it.id, Duration::ZERO)),
+            text(cm.connect(now, it.id, &param)),
+            text(cm.accept(now, it.id, &param)),
+            text(cm.reject(now, it.id, RejectReason::CONSUMER, &[0; 300])),
+        ] {
+            assert_eq!(done, Err(invalid.clone()));
+        }
+        solo.assert_clean(&[it.id]);
+    });
 }
 
 #[test]

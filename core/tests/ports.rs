@@ -161,6 +161,24 @@ fn a_wildcard_is_reserved_as_a_wildcard() {
 }
 
 #[test]
+fn a_wildcard_overlaps_with_every_address_even_when_its_own_is_known() {
+    World::new().solo(|mut solo| {
+        let address = ScopedIp::of(addr("10.0.0.3:0"));
+        let event = PortEvent::GidAdded { address, ca_guid: 3 };
+        assert!(solo.cm.handle_port_event(solo.now, event));
+        let (wild, id, to) = (idle(&mut solo), idle(&mut solo), addr("10.0.0.1:7471"));
+        let key = solo.cm.propose_port(wild, addr("0.0.0.0:5000"), Some(to)).unwrap().key();
+        solo.cm.bind_reserved(wild, key, Some(to)).unwrap();
+        let route = Route::new(solo.path(&solo.peer_at_home()));
+        solo.cm.set_route(solo.now, wild, to, &route).unwrap();
+        assert_eq!(solo.cm.local_addr(wild), Ok(addr("10.0.0.2:5000")));
+        let refused = solo.cm.propose_port(id, addr("10.0.0.3:5000"), Some(to));
+        assert_eq!(refused, Err(BindError::TupleInUse));
+        solo.assert_clean(&[wild, id]);
+    });
+}
+
+#[test]
 fn a_source_port_serves_as_many_peers_as_there_are() {
     // Three destinations over four numbers: each has all four, and then no more.
     narrow().solo(|mut solo| {

@@ -402,6 +402,60 @@ fn what_was_never_sent_is_not_sent_again_and_not_taken_back() {
 }
 
 #[test]
+fn only_what_waits_has_a_deadline() {
+    use ConnState::*;
+    for (state, active, waits) in [
+        (Idle, true, false),
+        (ReqSent, true, true),
+        (ReqRcvd, false, true),
+        (RepRcvd, true, false),
+        (RepSent, false, true),
+        (Established, true, false),
+        (Established, false, false),
+        (DreqSent, true, true),
+        (DreqRcvd, false, false),
+        (Timewait, true, true),
+        (RejSent, false, false),
+    ] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, active);
+            assert_eq!(solo.cm.poll_at().is_some(), waits, "{state}");
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+}
+
+#[test]
+fn an_answer_overtakes_the_repetition_of_its_question() {
+    use ConnState::*;
+    for (state, active, message) in [
+        (ReqSent, true, "REP"),
+        (RepSent, false, "RTU"),
+        (DreqSent, true, "DREP"),
+        (RepSent, false, "DREQ"),
+    ] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, active);
+            solo.wait(Duration::from_secs(1));
+            // The question is owed once more, and not polled yet.
+            let mad = match message {
+                "REP" => it.peer.rep(it.comm_id),
+                "RTU" => it.peer.rtu(it.comm_id),
+                "DREP" => it.peer.drep(it.comm_id),
+                _ => it.peer.dreq(it.comm_id, it.qpn),
+            };
+            let _ = solo.hears(&it.peer, &mad);
+            solo.says(&[]);
+            solo.wait(Duration::from_secs(60));
+            solo.says(&[]);
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+}
+
+#[test]
 fn a_transport_that_cannot_send_ends_the_attempt_the_second_time() {
     World::new().solo(|mut solo| {
         let peer = solo.peer();
@@ -430,23 +484,69 @@ fn a_transport_that_cannot_send_ends_the_attempt_the_second_time() {
 }
 
 #[test]
+fn an_mra_says_that_what_was_sent_got_through() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::ReqSent, true);
+        let token = nanocm_core::SendToken::of(&{
+            solo.wait(Duration::from_secs(1));
+            solo.says(&["REQ"])[0]
+        });
+        for _ in 0..3 {
+            solo.cm.handle_send_failed(solo.now, token, 111);
+            let mra = it.peer.mra(it.comm_id, MessageKind::REQ, 15);
+            let _ = solo.hears(&it.peer, &mra);
+        }
+        solo.tells(&[]);
+        // Two reports about one REQ are one failure.
+        solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.tells(&[]);
+        solo.wait(Duration::from_secs(2));
+        solo.says(&["REQ"]);
+        solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.tells(&["UNREACHABLE"]);
+        // What fails later is another attempt's, or nobody's.
+        solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.cm.handle_send_failed(solo.now, nanocm_core::SendToken::from_raw(0), 111);
+        solo.tells(&[]);
+        solo.assert_clean(&[it.id]);
+    });
+}
+
+#[test]
+fn a_failed_sending_of_anything_but_a_req_is_left_to_the_timers() {
+    for (state, active) in [(ConnState::RepSent, false), (ConnState::DreqSent, true)] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, active);
+            solo.wait(Duration::from_secs(1));
+            let name = if active { "DREQ" } else { "REP" };
+            let token = nanocm_core::SendToken::of(&solo.says(&[name])[0]);
+            for _ in 0..3 {
+                solo.cm.handle_send_failed(solo.now, token, 111);
+            }
+            solo.tells(&[]);
+            assert_eq!(it.states(&solo.cm).1, state);
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+}
+
+#[test]
 fn a_month_of_sleep_makes_everything_due_at_once() {
     for days in [13, 24, 25, 30, 49, 50, 400] {
-        World::new().solo(|mut solo| {
-            let peer = solo.peer();
-            let id = solo.route_to(&peer);
-            solo.connect(id);
-            solo.says(&["REQ"]);
+        World::new().of(Capacity::of(8)).solo(|mut solo| {
+            let ids: Vec<_> = (0..8).map(|_| solo.bring(ConnState::ReqSent, true).id).collect();
             solo.now = solo.now + Duration::from_secs(days * 86_400);
             while solo.cm.handle_timeout(solo.now, 1) {}
-            solo.tells(&["UNREACHABLE"]);
+            solo.tells(&["UNREACHABLE"; 8]);
             assert_eq!(solo.cm.poll_at(), None);
             // Time goes on as usual afterwards.
-            solo.cm.reset(id).unwrap();
-            solo.connect(id);
+            solo.cm.reset(ids[0]).unwrap();
+            solo.connect(ids[0]);
             let at = solo.cm.poll_at().unwrap();
             assert_about(at.saturating_since(solo.now), 1);
-            solo.assert_clean(&[id]);
+            solo.assert_clean(&ids);
         });
     }
 }

@@ -333,14 +333,16 @@ fn destroy_says_a_last_word_that_fits_the_state() {
             let listener = solo.listen(7471, 0);
             let it = solo.bring(state, active);
             solo.cm.destroy(solo.now, it.id).unwrap();
+            // A DREQ is repeated until it is answered, and holds its slot; all else is gone when it
+            // is said, and waits for nothing but that.
+            let waits = matches!(state, Established | DreqSent);
+            assert_eq!(solo.cm.poll_at().is_some(), waits, "{state}");
             let (names, reject) = last_word(state);
             let said = solo.says(names);
             if let Some((kind, reason)) = reject {
                 let rej = Rej(&said[0]);
                 assert_eq!((rej.message_rejected(), rej.reason()), (kind, reason), "{state}");
             }
-            // A DREQ is repeated until it is answered, and holds its slot; all else is gone.
-            let waits = matches!(state, Established | DreqSent);
             assert_eq!(solo.cm.in_use(), (1, usize::from(waits)), "{state}");
             if waits {
                 solo.wait(Duration::from_secs(1));

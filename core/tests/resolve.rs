@@ -428,6 +428,29 @@ fn binding_knows_which_addresses_are_ours() {
 }
 
 #[test]
+fn an_ipv4_address_in_ipv6_clothes_is_an_ipv4_address() {
+    World::new().solo(|mut solo| {
+        let id = idle(&mut solo);
+        assert_eq!(solo.cm.bind(id, addr("[::ffff:10.0.0.2]:9000")), Ok(9000));
+        assert_eq!(solo.cm.local_addr(id), Ok(addr("10.0.0.2:9000")));
+        let nowhere = resolve(&mut solo, id, None, "[::ffff:0.0.0.0]:7471");
+        assert_eq!(nowhere, Err(ResolveError::NotADestination));
+        resolve(&mut solo, id, None, "[::ffff:10.0.0.1]:7471").unwrap();
+        let (_, asked) = question(&mut solo);
+        let Request::ResolveAddr { destination, .. } = asked else { panic!("{asked:?}") };
+        assert_eq!(destination, addr("10.0.0.1:7471"));
+        let other = idle(&mut solo);
+        let only_v6 = IdOption::AfOnly(true);
+        solo.cm.set_option(other, only_v6).unwrap();
+        assert_eq!(solo.cm.bind(other, addr("[::]:9000")), Ok(9000));
+        let any = idle(&mut solo);
+        resolve(&mut solo, any, Some("[::ffff:0.0.0.0]:0"), "10.0.0.1:7471").unwrap();
+        assert_eq!(solo.cm.local_addr(any).unwrap().port(), 0, "not bound yet");
+        solo.assert_clean(&[id, other, any]);
+    });
+}
+
+#[test]
 fn any_port_is_a_free_one_of_the_range() {
     let world = World::new().set(|config| config.port_range = (40_000, 40_003));
     world.solo(|mut solo| {
@@ -486,6 +509,20 @@ fn link_local_addresses_keep_their_scopes() {
             }
         }
         solo.assert_clean(&[]);
+    });
+}
+
+#[test]
+fn a_global_source_leaves_the_destination_its_scope() {
+    with_addresses(&["[fd00::2]:0"], |mut solo| {
+        let id = idle(&mut solo);
+        resolve(&mut solo, id, None, "[fe80::9%4]:7471").unwrap();
+        let (request, _) = question(&mut solo);
+        answer(&mut solo, request, found("[fd00::2]:0", "[fe80::9]:0")).unwrap();
+        solo.tells(&["ADDR_RESOLVED"]);
+        assert_eq!(solo.cm.peer_addr(id), Ok(addr("[fe80::9%4]:7471")));
+        assert_eq!(ScopedIp::of(solo.cm.local_addr(id).unwrap()), scoped("[fd00::2]:0"));
+        solo.assert_clean(&[id]);
     });
 }
 

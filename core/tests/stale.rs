@@ -199,6 +199,12 @@ fn strangers_without_a_guid_are_strangers() {
         let req = back.req(solo.ip, 7471);
         expect_stale(&mut solo, &back, &req, &["REJ"]);
         assert_eq!(solo.tells(&["REJECTED"])[0].id, ids[1]);
+        // And each gives up for itself.
+        for last in [2, 3] {
+            let peer = Peer { ip: [10, 0, 1, last].into(), comm_id: 7, ..back };
+            assert_eq!(solo.hears(&peer, &peer.timeout_rej()), Disposition::Accepted);
+            assert_eq!(solo.tells(&["REJECTED"])[0].id, ids[usize::from(last)]);
+        }
         solo.assert_clean(&ids);
     });
 }
@@ -365,6 +371,26 @@ fn on_infiniband_a_packet_need_not_name_its_sender() {
             solo.says(&["REJ", "DREQ"]);
             solo.tells(&["DISCONNECTED"]);
             solo.assert_clean(&[listener, id, second]);
+        });
+    }
+}
+
+#[test]
+fn a_connection_is_of_one_kind_of_link() {
+    for lenient in [false, true] {
+        let strict: fn(&mut nanocm_core::Config) = |_| {};
+        let world = World::new().set(if lenient { |config| config.lenient = true } else { strict });
+        world.solo(|mut solo| {
+            let it = solo.bring(ReqSent, true);
+            let mut path = IbPath::default();
+            (path.local, path.remote) = (solo.ip.into(), it.peer.ip.into());
+            for grh in [false, true] {
+                path.grh = grh;
+                let rep = it.peer.rep(it.comm_id);
+                let done = solo.cm.handle_datagram(solo.now, &Path::Ib(path), &rep);
+                assert_eq!(done, Disposition::Ignored(IgnoreReason::WrongPath));
+            }
+            solo.assert_clean(&[it.id]);
         });
     }
 }

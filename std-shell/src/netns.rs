@@ -40,7 +40,7 @@ fn loopback_up() -> io::Result<()> {
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
     // SAFETY: the request is an `ifreq` that lives through the call, as SIOCSIFFLAGS reads.
-    match unsafe { libc::ioctl(fd, libc::SIOCSIFFLAGS, &request) } {
+    match unsafe { libc::ioctl(fd, libc::SIOCSIFFLAGS as _, &request) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -87,18 +87,20 @@ impl Conns<'_> {
 
     fn take_rep(&mut self, index: usize, path: &Path, rep: &Rep<&Mad>) -> Verdict {
         let (guid, gid) = (rep.local_ca_guid(), self.slot(index).path.remote_gid());
+        let (comm_id, qpn) = (rep.local_comm_id(), rep.local_qpn());
+        let hashes = self.peer_hashes(comm_id, qpn, guid, &self.slot(index).path, gid);
         let is_peer = |slot: &ConnSlot| slot.path.remote_gid() == gid;
-        if self.find_peers(rep.local_comm_id(), guid, is_peer).is_some() {
+        if self.find_peers(hashes.by_id, comm_id, guid, is_peer).is_some() {
             // One communication ID for two connections: not ours to believe.
             return self.counters.ignore(IgnoreReason::NotForState).into();
         }
-        if let Some(old) = self.find_peers_qpn(rep.local_qpn(), guid, gid) {
+        if let Some(old) = self.find_peers_qpn(hashes.by_qpn, qpn, guid, gid) {
             return self.refuse_stale_rep(old, path, rep);
         }
         let slot = self.slot_mut(index);
-        slot.remote_comm_id = rep.local_comm_id();
+        slot.remote_comm_id = comm_id;
         slot.remote_ca_guid = guid;
-        slot.remote_qpn = rep.local_qpn();
+        slot.remote_qpn = qpn;
         slot.remote_psn = rep.starting_psn();
         slot.peer_responder_resources = rep.responder_resources();
         slot.peer_initiator_depth = rep.initiator_depth();
@@ -108,7 +110,7 @@ impl Conns<'_> {
         slot.set(flag::PEER_SRQ, rep.srq());
         slot.set(flag::PEER_FLOW_CONTROL, rep.end_to_end_flow_control());
         slot.put_peers_data(rep.private_data());
-        self.enter_peer_tables(index);
+        self.enter_peer_tables(index, hashes);
         self.sleep(index);
         self.set_owed(index, 0);
         self.set_stage(index, Stage::RepRcvd, "REP");

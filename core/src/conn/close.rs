@@ -148,6 +148,11 @@ impl Conns<'_> {
     /// From here on a REQ with the same numbers is a new one (facts: linux-rdma-cm §3.5).
     pub(super) fn enter_timewait(&mut self, index: usize, why: &'static str) {
         self.leave_tables(index);
+        self.begin_timewait(index, why);
+    }
+
+    /// Timewait alone: who is in an index stays there.
+    pub(super) fn begin_timewait(&mut self, index: usize, why: &'static str) {
         self.set_stage(index, Stage::Timewait, why);
         let code = self.slot(index).round_trip().min(LONGEST_TIMEWAIT);
         self.wake_after(index, code_to_duration(code));

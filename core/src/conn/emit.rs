@@ -69,6 +69,9 @@ impl Conns<'_> {
         if repeat {
             bump(&mut self.counters.retransmitted);
         }
+        if message == owed::REQ {
+            self.slot_mut(index).send_failures <<= 1;
+        }
         self.set_owed(index, self.slot(index).owes & !message);
         self.end_farewell_when_sent(index);
         Some(sent)

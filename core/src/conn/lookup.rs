@@ -16,13 +16,20 @@ use crate::wire::{Mad, RejectReason, Req};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Known {
     /// Nothing.
-    New,
+    New(PeerHashes),
     /// It repeats this connection's REQ.
     Duplicate(usize),
     /// Its queue pair is in this connection, which the peer must have lost.
     Stale(usize),
     /// Its queue pair is in a connection with somebody else, who is not asking.
     Spoofed,
+}
+
+/// Where a peer belongs in the indexes: worked out once, to look it up and to enter it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PeerHashes {
+    pub(super) by_id: u32,
+    pub(super) by_qpn: u32,
 }
 
 impl Conns<'_> {
@@ -44,11 +51,11 @@ impl Conns<'_> {
     /// many have, and comm IDs repeat among strangers: `is_peer` knows more.
     pub(super) fn find_peers(
         &self,
+        hash: u32,
         comm_id: u32,
         guid: u64,
         is_peer: impl Fn(&ConnSlot) -> bool,
     ) -> Option<usize> {
-        let hash = self.peer_id_hash(comm_id, guid);
         self.by_peer_id.find(self.table.slots(), hash, |slot| {
             slot.remote_comm_id == comm_id && slot.remote_ca_guid == guid && is_peer(slot)
         })
@@ -56,8 +63,7 @@ impl Conns<'_> {
 
     /// The connection with this queue pair of the peer with this CA GUID. Zero is a GUID that many
     /// have: there the GID must be the same too.
-    pub(super) fn find_peers_qpn(&self, qpn: u32, guid: u64, gid: Gid) -> Option<usize> {
-        let hash = self.peer_qpn_hash(qpn, guid);
+    pub(super) fn find_peers_qpn(&self, hash: u32, qpn: u32, guid: u64, gid: Gid) -> Option<usize> {
         self.by_peer_qpn.find(self.table.slots(), hash, |slot| {
             slot.remote_qpn == qpn
                 && slot.remote_ca_guid == guid
@@ -75,16 +81,18 @@ impl Conns<'_> {
     /// word is compared with the connection's, and the path rule says whether to believe it.
     pub(crate) fn classify(&self, path: &Path, req: &Req<&Mad>) -> Known {
         let (guid, gid) = (req.local_ca_guid(), req.primary_local_gid());
-        let repeats = self.find_peers(req.local_comm_id(), guid, |slot| {
+        let by_id = self.peer_id_hash(req.local_comm_id(), guid, self.hashed_gid(path, gid));
+        let repeats = self.find_peers(by_id, req.local_comm_id(), guid, |slot| {
             slot.path.remote_gid() == gid && self.may_touch(slot, path)
         });
         if let Some(index) = repeats {
             return Known::Duplicate(index);
         }
-        match self.find_peers_qpn(req.local_qpn(), guid, gid) {
+        let by_qpn = self.peer_qpn_hash(req.local_qpn(), guid, self.hashed_gid(path, gid));
+        match self.find_peers_qpn(by_qpn, req.local_qpn(), guid, gid) {
             Some(index) if comes_from_port(self.slot(index), path) => Known::Stale(index),
             Some(_) => Known::Spoofed,
-            None => Known::New,
+            None => Known::New(PeerHashes { by_id, by_qpn }),
         }
     }
 
@@ -126,12 +134,9 @@ impl Conns<'_> {
     }
 
     /// Enters the connection's peer into the indexes.
-    pub(super) fn enter_peer_tables(&mut self, index: usize) {
-        let slot = self.slot(index);
-        let by_id = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid);
-        let by_qpn = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid);
-        self.by_peer_id.insert(self.table.slots_mut(), by_id, index);
-        self.by_peer_qpn.insert(self.table.slots_mut(), by_qpn, index);
+    pub(super) fn enter_peer_tables(&mut self, index: usize, hashes: PeerHashes) {
+        self.by_peer_id.insert(self.table.slots_mut(), hashes.by_id, index);
+        self.by_peer_qpn.insert(self.table.slots_mut(), hashes.by_qpn, index);
         self.slot_mut(index).in_tables |= BY_PEER_ID | BY_PEER_QPN;
     }
 
@@ -146,7 +151,8 @@ impl Conns<'_> {
     pub(super) fn leave_tables(&mut self, index: usize) {
         let slot = self.slot(index);
         if slot.in_tables & BY_PEER_ID != 0 {
-            let hash = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid);
+            let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
+            let hash = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid, gid);
             self.by_peer_id.remove(self.table.slots_mut(), hash, index);
         }
         self.forget_queue_pairs(index);
@@ -158,7 +164,8 @@ impl Conns<'_> {
         let slot = self.slot(index);
         let (own, in_tables) = (slot.local_qpn, slot.in_tables);
         if in_tables & BY_PEER_QPN != 0 {
-            let hash = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid);
+            let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
+            let hash = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid, gid);
             self.by_peer_qpn.remove(self.table.slots_mut(), hash, index);
         }
         if in_tables & BY_OWN_QPN != 0 {
@@ -168,16 +175,51 @@ impl Conns<'_> {
         self.slot_mut(index).in_tables &= BY_PEER_ID;
     }
 
-    fn peer_id_hash(&self, comm_id: u32, guid: u64) -> u32 {
-        self.key.hash(&[comm_id, (guid >> 32) as u32, guid as u32])
+    /// The hashes of a peer with this GID, on this kind of path.
+    pub(super) fn peer_hashes(
+        &self,
+        comm_id: u32,
+        qpn: u32,
+        guid: u64,
+        path: &Path,
+        gid: Gid,
+    ) -> PeerHashes {
+        let gid = self.hashed_gid(path, gid);
+        PeerHashes {
+            by_id: self.peer_id_hash(comm_id, guid, gid),
+            by_qpn: self.peer_qpn_hash(qpn, guid, gid),
+        }
     }
 
-    fn peer_qpn_hash(&self, qpn: u32, guid: u64) -> u32 {
+    /// Numbers and GUID are the sender's to choose, its address much less so: with that in the hash
+    /// nobody makes a chain longer than chance has it. On InfiniBand packets need not name their
+    /// sender's GID, and GUIDs are the fabric's; a lenient engine does not ask where a packet is from.
+    pub(super) fn hashed_gid(&self, path: &Path, gid: Gid) -> Gid {
+        match path {
+            Path::Roce(_) if !self.config.lenient => gid,
+            _ => Gid::ZERO,
+        }
+    }
+
+    pub(super) fn peer_id_hash(&self, comm_id: u32, guid: u64, gid: Gid) -> u32 {
+        let (high, low) = ((guid >> 32) as u32, guid as u32);
+        let [a, b, c, d] = gid.words();
+        if gid.is_v4() {
+            return self.key.hash(&[comm_id, high, low, d]);
+        }
+        self.key.hash(&[comm_id, high, low, a, b, c, d])
+    }
+
+    /// A queue pair is found whatever the GID, and once per GUID; but zero is the GUID of many.
+    fn peer_qpn_hash(&self, qpn: u32, guid: u64, gid: Gid) -> u32 {
+        if guid == 0 {
+            return self.peer_id_hash(qpn | 1 << 31, 0, gid);
+        }
         self.key.hash(&[qpn | 1 << 31, (guid >> 32) as u32, guid as u32])
     }
 
     fn own_qpn_hash(&self, qpn: u32) -> u32 {
-        self.key.hash(&[qpn])
+        self.key.mix(&[qpn])
     }
 }
 
@@ -190,9 +232,10 @@ impl Conns<'_> {
     /// engine is lenient; on InfiniBand too if the packet names one, else the communication IDs, which
     /// the caller has compared, vouch for it.
     pub(super) fn may_touch(&self, slot: &ConnSlot, path: &Path) -> bool {
-        match path {
-            Path::Roce(p) => self.config.lenient || p.remote == slot.path.remote_gid(),
-            Path::Ib(p) => !p.grh || p.remote == slot.path.remote_gid(),
+        match (path, &slot.path) {
+            (Path::Roce(from), Path::Roce(to)) => self.config.lenient || from.remote == to.remote,
+            (Path::Ib(from), Path::Ib(to)) => !from.grh || from.remote == to.remote,
+            _ => false,
         }
     }
 }
@@ -201,8 +244,11 @@ impl Conns<'_> {
 /// the packet's own source, never by what the message says (field-tests C5).
 pub(super) fn comes_from_port(slot: &ConnSlot, path: &Path) -> bool {
     match (path, &slot.path) {
-        (Path::Ib(arrived), Path::Ib(known)) if !arrived.grh => arrived.lid == known.lid,
-        _ => path.remote_gid() == slot.path.remote_gid(),
+        (Path::Ib(from), Path::Ib(to)) if !from.grh => from.lid == to.lid,
+        (Path::Ib(_), Path::Ib(_)) | (Path::Roce(_), Path::Roce(_)) => {
+            path.remote_gid() == slot.path.remote_gid()
+        }
+        _ => false,
     }
 }
 

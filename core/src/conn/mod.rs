@@ -25,7 +25,7 @@ pub use qp::{ConnParam, QpAttrs, QpState};
 pub use state::{ConnState, TRANSITIONS};
 
 pub(crate) use active::NotNow;
-pub(crate) use lookup::Known;
+pub(crate) use lookup::{Known, PeerHashes};
 pub use reply::Reply;
 pub use slot::ConnSlot;
 

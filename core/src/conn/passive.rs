@@ -3,6 +3,7 @@
 //! Read first: IBTA 12 (passive side of the state diagram); facts: linux-rdma-cm §1.7, §3.4.
 
 use super::active::NotNow;
+use super::lookup::PeerHashes;
 use super::qp::retry_counts;
 use super::slot::{flag, owed};
 use super::state::Stage;
@@ -23,6 +24,7 @@ impl Conns<'_> {
         req: &Req<&Mad>,
         data: &[u8],
         gid_index: u16,
+        hashes: PeerHashes,
     ) {
         self.begin(index);
         let slot = self.slot_mut(index);
@@ -43,7 +45,7 @@ impl Conns<'_> {
         slot.set(flag::PEER_SRQ, req.srq());
         slot.set(flag::PEER_FLOW_CONTROL, req.end_to_end_flow_control());
         slot.put_peers_data(data);
-        self.enter_peer_tables(index);
+        self.enter_peer_tables(index, hashes);
         self.set_stage(index, Stage::ReqRcvd, "REQ");
         self.wake_after(index, self.config.timers.accept_deadline);
     }
@@ -52,12 +54,16 @@ impl Conns<'_> {
     pub(crate) fn on_duplicate_req(&mut self, index: usize) -> Verdict {
         match self.slot(index).stage {
             // Linux waits for its timer here; the peer has just told us that it waits. The timer
-            // begins anew, lest it say the same again at once.
+            // begins anew, lest it say the same again at once; patience that it asked for stays.
             Stage::RepSent(wait) => {
-                self.wake_for(index, &wait);
+                self.wake_not_before(index, &wait);
                 self.owe(index, owed::REP, true);
             }
             Stage::RejSent => self.owe(index, owed::REJ, true),
+            Stage::Timewait if self.slot(index).holds(owed::REJ) => {
+                self.slot_mut(index).rejects = MessageKind::REQ.0;
+                self.owe(index, owed::REJ, true);
+            }
             _ => {}
         }
         self.counters.duplicate().into()
@@ -112,9 +118,18 @@ impl Conns<'_> {
                 self.owe_reject(index, reason, MessageKind::REP, data);
                 self.enter_timewait(index, why);
             }
+            // A peer that lacks the REP repeats its REQ, and is known by it until timewait is over.
             Stage::RepSent(_) => {
-                self.owe_reject(index, reason, MessageKind::OTHER, data);
-                self.enter_timewait(index, why);
+                let slot = self.slot(index);
+                let unsent = slot.owes & owed::REP != 0 && !slot.has(flag::REPEAT);
+                let of = if unsent { MessageKind::REQ } else { MessageKind::OTHER };
+                self.owe_reject(index, reason, of, data);
+                if reason == RejectReason::TIMEOUT {
+                    self.leave_tables(index);
+                } else {
+                    self.forget_queue_pairs(index);
+                }
+                self.begin_timewait(index, why);
             }
             _ => {}
         }

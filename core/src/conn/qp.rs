@@ -82,6 +82,8 @@ pub struct QpAttrs {
     pub sq_psn: u32,
     /// Path MTU code: 1 = 256 … 5 = 4096 octets.
     pub path_mtu: u8,
+    /// Static rate code of the path; 0 = the port's.
+    pub rate: u8,
     /// Reads and atomics to serve.
     pub max_dest_rd_atomic: u8,
     /// Reads and atomics outstanding.
@@ -123,9 +125,16 @@ impl Conns<'_> {
     }
 
     /// The attributes for a queue pair's move, if the connection knows them by now.
-    pub(crate) fn qp_attrs(&self, index: usize, state: QpState) -> Option<QpAttrs> {
+    pub(crate) fn qp_attrs(
+        &self,
+        index: usize,
+        state: QpState,
+        has_route: bool,
+    ) -> Option<QpAttrs> {
         let slot = self.slot(index);
         let known = match slot.stage {
+            // Receives are posted before the REQ goes out.
+            Stage::Idle => state == QpState::Init && has_route,
             Stage::ReqSent(_) => state == QpState::Init,
             Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::Established => true,
             _ => false,
@@ -139,6 +148,7 @@ impl Conns<'_> {
             rq_psn: slot.remote_psn,
             sq_psn: slot.local_psn,
             path_mtu: slot.mtu,
+            rate: slot.rate,
             max_dest_rd_atomic: served,
             max_rd_atomic: outstanding,
             timeout: slot.local_ack_timeout(),

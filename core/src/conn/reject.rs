@@ -52,8 +52,9 @@ impl Conns<'_> {
                 ari[0], ari[1], ari[2], ari[3], ari[4], ari[5], ari[6], ari[7],
             ]);
             let peers = rej.local_comm_id();
-            self.find_peers(peers, guid, |slot| self.may_touch(slot, path))
-                .or_else(|| self.find_peers(peers, guid, |_| true))
+            let gid = self.hashed_gid(path, path.remote_gid());
+            let hash = self.peer_id_hash(peers, guid, gid);
+            self.find_peers(hash, peers, guid, |slot| self.may_touch(slot, path))
         } else if rej.message_rejected() == MessageKind::REQ {
             self.find_own(rej.remote_comm_id())
                 .filter(|&index| matches!(self.slot(index).stage, Stage::ReqSent(_)))

@@ -37,11 +37,22 @@ impl Conns<'_> {
     }
 
     /// Sets the deadline of the next repetition, or of the end.
-    pub(super) fn wake_for(&mut self, index: usize, wait: &Wait) {
+    fn wake_for(&mut self, index: usize, wait: &Wait) {
+        let next = self.next_repetition(wait);
+        self.deadlines.set(self.table.slots_mut(), index, next);
+    }
+
+    /// The same, unless that would bring it forward.
+    pub(super) fn wake_not_before(&mut self, index: usize, wait: &Wait) {
+        let next = self.next_repetition(wait);
+        let set = self.deadlines.of(self.table.slots(), index).unwrap_or(next);
+        self.deadlines.set(self.table.slots_mut(), index, next.max(set));
+    }
+
+    fn next_repetition(&self, wait: &Wait) -> Tick {
         let first = self.config.timers.first_retry.max(Duration::from_millis(1));
         let interval = first.saturating_mul(1 << wait.repeated.min(20));
-        let next = Tick::after(self.now, interval);
-        self.deadlines.set(self.table.slots_mut(), index, next.min(wait.until));
+        Tick::after(self.now, interval).min(wait.until)
     }
 
     /// Handles one deadline that has come. `None`: there is none.
@@ -86,6 +97,7 @@ impl Conns<'_> {
                 self.outcome(index, Outcome::AcceptOverdue)
             }
             Stage::Timewait => {
+                self.leave_tables(index);
                 self.set_stage(index, Stage::Idle, "timewait over");
                 self.outcome(index, Outcome::TimewaitExit)
             }
@@ -141,8 +153,8 @@ impl Conns<'_> {
         self.slot_mut(index).send_failures = 0;
     }
 
-    /// The transport could not send a message of this connection. A second failure in a row that is
-    /// not for want of buffers ends an attempt; a connection that stands has its timers.
+    /// The transport could not send a message of this connection. Two REQs in a row that fail, and not
+    /// for want of buffers, end an attempt; a connection that stands has its timers.
     pub(crate) fn on_send_failed(
         &mut self,
         comm_id: u32,
@@ -156,8 +168,8 @@ impl Conns<'_> {
         if !waiting || errno == ENOBUFS || errno == crate::error::errno::EAGAIN {
             return None;
         }
-        slot.send_failures = slot.send_failures.saturating_add(1);
-        if slot.send_failures < 2 {
+        slot.send_failures |= 1;
+        if slot.send_failures & 3 != 3 {
             return None;
         }
         self.give_up(index, "cannot send");

@@ -70,7 +70,7 @@ pub struct ConnSlot {
     pub(super) rate: u8,
     /// Packet lifetime code of the path.
     pub(super) packet_lifetime: u8,
-    /// Consecutive failed transmissions.
+    /// Which of the last REQs could not be sent: one bit each, the last one the lowest.
     pub(super) send_failures: u8,
     /// Which indexes it is in.
     pub(super) in_tables: u8,

@@ -101,13 +101,13 @@ impl Cm<'_> {
 
 impl Ids<'_> {
     fn want(&self, index: usize, local: SocketAddr, remote: Option<SocketAddr>) -> Want {
-        let slot = self.slot(index);
+        let (slot, address) = (self.slot(index), ScopedIp::of(local));
         // Linux's default: IPv4 alone, or (IPv6 wildcard) both families.
         let af_only =
-            if slot.has(flag::AF_EXPLICIT) { slot.has(flag::AF_ONLY) } else { local.is_ipv4() };
+            if slot.has(flag::AF_EXPLICIT) { slot.has(flag::AF_ONLY) } else { address.gid.is_v4() };
         Want {
             space: slot.space(),
-            local: ScopedIp::of(local),
+            local: address,
             port: local.port(),
             reuse: slot.has(flag::REUSE),
             af_only,

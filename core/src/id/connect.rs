@@ -136,8 +136,8 @@ impl Cm<'_> {
     }
 
     /// Makes an active identifier whose attempt or connection is over ready to connect again, with
-    /// its address, port and route and a new communication ID and PSN. Legal after REJECTED,
-    /// UNREACHABLE, CONNECT_ERROR and TIMEWAIT_EXIT.
+    /// its address, port and route and a new communication ID and PSN. Legal after REJECTED and
+    /// UNREACHABLE; where a REP was seen, after TIMEWAIT_EXIT, when the queue pair is free.
     ///
     /// # Errors
     /// [`ConnectError`]; the identifier is as it was.
@@ -159,11 +159,13 @@ impl Cm<'_> {
     /// What the verbs need to move the connection's queue pair to `state` (`rdma_init_qp_attr`).
     ///
     /// # Errors
-    /// [`ConnectError::InvalidState`] before the connection knows it.
+    /// [`ConnectError::InvalidState`] before the connection knows it: INIT from ROUTE_RESOLVED on.
     pub fn qp_attrs(&self, id: Id, to: QpState) -> Result<QpAttrs, ConnectError> {
         let index = self.ids.find(id).ok_or(ConnectError::NoSuchId)?;
         let state = self.ids.state(index);
-        let attrs = self.ids.conn(index).and_then(|conn| self.conns.qp_attrs(conn, to));
+        let has_route = state == State::RouteResolved;
+        let conn = self.ids.conn(index);
+        let attrs = conn.and_then(|conn| self.conns.qp_attrs(conn, to, has_route));
         let mut attrs = attrs.ok_or(ConnectError::InvalidState { state })?;
         if let Some(timeout) = self.ids.slot(index).ack_timeout() {
             attrs.timeout = timeout;

@@ -34,7 +34,7 @@ impl Ids<'_> {
         let slot = self.slot(index);
         let (local, mut held) = (slot.bound_address(), slot.held);
         let space = slot.space();
-        let hash = self.listener_hash(ServiceId::new(space, slot.local_port));
+        let hash = self.listener_hash(ServiceId::new(space, slot.local_port), local);
         self.ports.listen(&mut held, local).map_err(|_| ListenError::ListenConflict)?;
         let slot = self.slot_mut(index);
         slot.held = held;
@@ -47,43 +47,42 @@ impl Ids<'_> {
     /// Takes a listener out of the index. Requests it has not answered go on without it.
     pub(super) fn stop_listening(&mut self, index: usize) {
         let slot = self.slot(index);
-        let hash = self.listener_hash(ServiceId::new(slot.space(), slot.local_port));
+        let service = ServiceId::new(slot.space(), slot.local_port);
+        let hash = self.listener_hash(service, slot.bound_address());
         self.listeners.remove(self.table.slots_mut(), hash, index);
     }
 
     /// The listener for a service ID at a local address: one bound to the address, else one bound to
-    /// the wildcard. Listeners of one service differ in their addresses, so the chain is as long as
-    /// this host has addresses at most.
+    /// the wildcard of its family, else to that of both.
     pub(crate) fn find_listener(&self, service: ServiceId, local: ScopedIp) -> Option<usize> {
-        let (space, port) = service.to_port()?;
-        let hash = self.listener_hash(service);
-        let mut found = None;
-        for index in self.listeners.iter(self.table.slots(), hash) {
-            let slot = self.slot(index);
-            if slot.space() != space || slot.local_port != port {
-                continue;
-            }
-            if !slot.has(flag::WILDCARD) {
-                if slot.local_ip() == local {
-                    return Some(index);
-                }
-                continue;
-            }
-            let both_families = !slot.local.is_v4() && !slot.has(flag::AF_ONLY);
-            if both_families || slot.local.is_v4() == local.gid.is_v4() {
-                found = Some(index);
-            }
+        if let Some(specific) = self.find_bound(service, local, false) {
+            return Some(specific);
         }
-        found
+        let v6 = ScopedIp::new(Gid::ZERO, 0);
+        if !local.gid.is_v4() {
+            return self.find_bound(service, v6, true);
+        }
+        let v4 = ScopedIp::new(Gid::V4_WILDCARD, 0);
+        self.find_bound(service, v4, true).or_else(|| {
+            self.find_bound(service, v6, true).filter(|&index| !self.slot(index).has(flag::AF_ONLY))
+        })
     }
 
-    /// Whether anything listens on a service ID, at whichever address.
-    pub(crate) fn is_listened_on(&self, service: ServiceId) -> bool {
-        let hash = self.listener_hash(service);
-        let found = self.listeners.find(self.table.slots(), hash, |slot| {
-            ServiceId::new(slot.space(), slot.local_port) == service
-        });
-        found.is_some()
+    /// The listener for a service ID that is bound to this address.
+    fn find_bound(&self, service: ServiceId, local: ScopedIp, wildcard: bool) -> Option<usize> {
+        let (space, port) = service.to_port()?;
+        let hash = self.listener_hash(service, local);
+        self.listeners.find(self.table.slots(), hash, |slot| {
+            slot.local_port == port
+                && slot.has(flag::WILDCARD) == wildcard
+                && slot.local_ip() == local
+                && slot.space() == space
+        })
+    }
+
+    /// Whether anything may be listening on a service ID, at whichever address: somebody owns its port.
+    pub(crate) fn may_be_listened_on(&self, service: ServiceId) -> bool {
+        service.to_port().is_some_and(|(space, port)| self.ports.is_owned(space, port))
     }
 
     /// Whether a listener can take one more request.
@@ -142,15 +141,17 @@ impl Ids<'_> {
     }
 
     /// A request that lost its listener before anybody saw it, if it is the next thing to be told.
-    /// Nobody will see it: it is let go, one with each call that wants to go on.
+    /// Nobody will see it, so it is let go: one with each `poll_transmit`, all at once by `poll_event`,
+    /// which has nothing to tell before. A burst as long as the backlog.
     pub(crate) fn next_orphan(&self) -> Option<usize> {
         let index = self.ready.front()?;
         let unseen = self.is_pending(index, pending::CONNECT_REQUEST);
         (unseen && self.find(self.slot(index).listener()).is_none()).then_some(index)
     }
 
-    fn listener_hash(&self, service: ServiceId) -> u32 {
-        self.key.hash(&[(service.0 >> 32) as u32, service.0 as u32])
+    fn listener_hash(&self, service: ServiceId, local: ScopedIp) -> u32 {
+        let [a, b, c, d] = local.gid.words();
+        self.key.mix(&[service.0 as u32, local.scope, a, b, c, d])
     }
 }
 

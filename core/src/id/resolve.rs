@@ -81,13 +81,17 @@ impl Cm<'_> {
     ) -> Result<(), ResolveError> {
         self.conns.advance(now);
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
+        let state = self.ids.state(index);
+        if !matches!(state, State::Idle | State::AddrBound | State::AddrResolved) {
+            return Err(ResolveError::InvalidState { state });
+        }
         let local = route.path.local_ip();
         let not_local = ResolveError::Bind { error: BindError::AddrNotLocal };
         let gid_index = self.gids.find(local).ok_or(not_local)?;
         if !self.ids.may_leave_by(index, &route.path, destination.ip().into()) {
             return Err(ResolveError::OtherSource);
         }
-        if self.ids.state(index) == State::AddrResolved {
+        if state == State::AddrResolved {
             self.ids.check_destination(index, None, destination)?;
         } else {
             self.start_active(id, Some(local.with_port(0)), destination)?;
@@ -120,7 +124,8 @@ impl Cm<'_> {
             return Err(ResolveError::Full);
         }
         // The wildcard with a port is bound now, without one when the path says the address.
-        if let Some(source) = source.filter(|s| !s.ip().is_unspecified() || s.port() != 0) {
+        let is_any = |s: &SocketAddr| s.port() == 0 && ScopedIp::of(*s).gid.is_wildcard();
+        if let Some(source) = source.filter(|source| !is_any(source)) {
             let done = self.bind_on_the_way(index, source, remote);
             done.map_err(|error| ResolveError::Bind { error })?;
         }
@@ -253,13 +258,13 @@ impl Ids<'_> {
         source: Option<SocketAddr>,
         to: SocketAddr,
     ) -> Result<SocketAddr, ResolveError> {
-        if to.port() == 0 || to.ip().is_unspecified() {
+        let mut remote = ScopedIp::of(to);
+        if to.port() == 0 || remote.gid.is_wildcard() {
             return Err(ResolveError::NotADestination);
         }
         let slot = self.slot(index);
         let bound = slot.held.is_some().then(|| slot.local_ip());
         let source = bound.or(source.map(ScopedIp::of));
-        let mut remote = ScopedIp::of(to);
         if let Some(source) = source {
             if source.gid.is_v4() != remote.gid.is_v4() {
                 return Err(ResolveError::FamilyMismatch);
@@ -303,7 +308,8 @@ impl Ids<'_> {
         if slot.held.is_some() && !slot.has(flag::BOUND_ON_THE_WAY) {
             return Stage::AddrBound;
         }
-        // A number of RDMA's own: no host holds it for this identifier.
+        // The key of a number that a host may hold: nobody here can return it, so an identifier that
+        // shares one must not be bound on the way.
         let _ = self.unbind(index);
         Stage::Idle
     }
@@ -329,7 +335,7 @@ impl Ids<'_> {
     fn take_path(&mut self, index: usize, path: &Path) {
         let slot = self.slot_mut(index);
         let local = path.local_ip();
-        if slot.has(flag::WILDCARD) {
+        if slot.has(flag::WILDCARD) && matches!(path, Path::Roce(_)) {
             slot.local = local.gid;
             slot.scope = if local.gid.is_link_local() { local.scope } else { slot.scope };
         }

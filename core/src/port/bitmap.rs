@@ -115,6 +115,7 @@ impl<'s> Bitmap<'s> {
         self.covers(port).then_some(port.wrapping_sub(self.base) as usize)
     }
 
+    #[inline]
     fn free_offset(&self, from: usize) -> Option<usize> {
         if self.count == self.len {
             return None;
@@ -161,12 +162,13 @@ impl<'s> Bitmap<'s> {
     }
 
     /// The first word at or after this one that is not full, around the end if need be. There is one.
+    #[inline]
     fn open_word(&self, from: usize) -> usize {
         let mut i = from / BITS;
         let mut rest = self.full.get(i).map_or(usize::MAX, |full| full | below(from % BITS));
         if rest == usize::MAX {
-            let later =
-                self.top | u64::MAX.checked_shl(i as u32 + 1).map_or(u64::MAX, |bits| !bits);
+            // Those up to this one count as full, this once.
+            let later = self.top | u64::MAX >> (63 - i.min(63));
             i = if later != u64::MAX { later } else { self.top }.trailing_ones() as usize;
             rest = self.full[i];
         }

@@ -27,9 +27,9 @@
 //! Specific is what is neither the wildcard nor, if so configured, a loopback address; IPv6
 //! link-local addresses differ by scope too. A number bound explicitly without a peer clashes with
 //! every owner that rules 1 to 3 don't excuse. "Any port" without a peer takes a number that nobody
-//! has, and rule 3 only when there is none left. Where sharing decides, 64 numbers are tried: from a
-//! place that depends on the peer, and that each search moves on. A listener gives up REUSEADDR for
-//! good.
+//! has, and rule 3 only when there is none left. Where sharing decides, a few numbers are tried in a
+//! row, from a place that depends on the peer and that each search moves on; then any that nobody has
+//! at all; then a few spread over the range. A listener gives up REUSEADDR for good.
 //!
 //! Rules 1 to 3 are Linux's. T is Linux's for "any port" and ours for explicit numbers: a source port
 //! given with a destination is shared by any number of peers. SDP's numbers are TCP's.

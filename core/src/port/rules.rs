@@ -39,6 +39,12 @@ impl Kind {
     }
 }
 
+/// Of kinds on a number, those that its owners on single addresses can be of, as an address tells
+/// them.
+pub(super) const fn on_any_address(kinds: u32) -> u32 {
+    (kinds | kinds >> 4 | kinds >> 8) & 0xf
+}
+
 /// The kinds that a bind clashes with.
 #[derive(Clone, Copy)]
 pub(super) struct Clash {

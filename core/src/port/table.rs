@@ -125,20 +125,31 @@ impl<'s> Records<'s> {
 
     /// Looks a number and an address of it up.
     pub(super) fn find(&self, space: NumberSpace, port: u16, local: &ScopedIp) -> Place {
+        let mut place = self.find_number(space, port);
+        self.find_address(&mut place, local);
+        place
+    }
+
+    /// Looks a number up, for a start.
+    pub(super) fn find_number(&self, space: NumberSpace, port: u16) -> Place {
         let name = (space as u32) << 16 | port as u32;
         // Numbers and addresses are the host's own: a mix under a secret spreads them well enough.
         let [first, last] = self.secret.words();
         let hash = mix(mix(first, name), last);
         let number = self.numbers.find(self.records, hash, |record| record.number.name == name);
-        let mut place = Place { name, hash, number: number.into(), address: Link::NONE };
+        Place { name, hash, number: number.into(), address: Link::NONE }
+    }
+
+    /// Looks an address of a number up, too.
+    pub(super) fn find_address(&self, place: &mut Place, local: &ScopedIp) {
         // Without a number there is no address either.
         if place.is_taken() {
+            let name = place.name;
             let wanted =
                 |record: &PortRecord| record.address.name == name && record.address.local == *local;
             let hash = place.hash_with(local);
             place.address = self.addresses.find(self.records, hash, wanted).into();
         }
-        place
     }
 
     /// Which kinds of owners the number has. `but` is left out if it is the only one of its kind.

@@ -81,13 +81,23 @@ impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
     }
 
     /// The first slot in the chain of `hash` that `wanted` accepts.
+    #[inline]
     pub fn find<T: Chained<CHAIN>>(
         &self,
         slots: &[T],
         hash: u32,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Option<usize> {
-        self.iter(slots, hash).find(|&index| wanted(&slots[index]))
+        // A loop of its own: it is shorter than what `iter` becomes.
+        let mut at = self.heads[self.bucket(hash)];
+        while let Some(index) = at.get() {
+            let slot = &slots[index];
+            if wanted(slot) {
+                return Some(index);
+            }
+            at = slot.chain();
+        }
+        None
     }
 
     /// The first answer that `wanted` gives for a slot (by index) in the chain of `hash`.

@@ -85,7 +85,6 @@ impl<'s> Deadlines<'s> {
     }
 
     /// A slot's deadline.
-    #[cfg(test)]
     pub(crate) fn of<T: Timed>(&self, slots: &[T], index: usize) -> Option<Tick> {
         slots[index].heap_link_ref().get().map(|place| self.entries[place].at)
     }

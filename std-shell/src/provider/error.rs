@@ -60,6 +60,17 @@ impl OpenError {
         OpenError { address, errno, cause }
     }
 
+    /// For an address where the provider cannot work.
+    pub(super) fn refused(address: ScopedIp, refusal: Refusal) -> OpenError {
+        match refusal {
+            Refusal::SoftRoce => {
+                let holder = Holder { kernel: true, uid: Some(0), ..Holder::default() };
+                OpenError::new(address, libc::EADDRINUSE, OpenCause::Held(holder))
+            }
+            _ => OpenError::new(address, libc::EOPNOTSUPP, OpenCause::Refused(refusal)),
+        }
+    }
+
     /// The cause in one word, as JSON output has it.
     pub fn cause_name(&self) -> &'static str {
         match &self.cause {
@@ -184,6 +195,24 @@ mod tests {
             ("10.0.0.1:0", OpenCause::NotLocal, "10.0.0.1 is not an address of this host"),
         ] {
             assert_eq!(error(address, cause).to_string(), sentence);
+        }
+    }
+
+    #[test]
+    fn hosts_where_a_socket_is_no_use_are_refused_in_words() {
+        let address = ScopedIp::of("10.99.0.1:0".parse().unwrap());
+        let soft_roce = OpenError::refused(address, Refusal::SoftRoce);
+        assert_eq!(soft_roce.to_string(), "UDP 10.99.0.1:4791 is held by the kernel's Soft-RoCE");
+        assert_eq!((soft_roce.errno, soft_roce.cause_name()), (libc::EADDRINUSE, "kernel"));
+        let hardware = OpenError::refused(address, Refusal::RoceDevice("mlx5_0".into()));
+        assert_eq!(
+            hardware.to_string(),
+            "10.99.0.1: it is on the RoCE device mlx5_0, which takes UDP 4791 before a socket can \
+             hear it"
+        );
+        assert_eq!((hardware.errno, hardware.cause_name()), (libc::EOPNOTSUPP, "unsupported"));
+        for error in [soft_roce, hardware] {
+            assert!(error.advice().unwrap().contains("--provider kernel"));
         }
     }
 }

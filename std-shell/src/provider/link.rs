@@ -11,6 +11,8 @@ use nanocm_core::wire::roce::{FrameFault, PAYLOAD_LEN, unframe};
 use nanocm_core::wire::{MAD_LEN, Mad};
 use nanocm_core::{Gid, Path, RocePath, ScopedIp, SendToken};
 
+use crate::crc::crc32;
+
 use super::datagram::{ExtendedError, Slot, small};
 use super::error::OpenError;
 use super::sys;
@@ -80,8 +82,8 @@ impl<'a> Arrival<'a> {
         let Payload { octets, source_port, ip } = self.payload?;
         let gsi = unframe(octets)?;
         let integrity = match ip {
-            Some(ip) => verify(&ip, source_port, octets, crc),
-            None => verify_unseen_id(self.remote, local, source_port, octets, crc),
+            Some(ip) => verify(&ip, source_port, octets, crc32),
+            None => verify_unseen_id(self.remote, local, source_port, octets, crc32),
         };
         match integrity {
             Integrity::Bad => Err(Fault::Icrc),
@@ -106,13 +108,6 @@ pub(super) fn mark(slot: &mut Slot, path: &RocePath) {
 }
 
 pub(super) const HOP_LIMIT: u8 = 64;
-
-/// CRC-32, as fast as the processor makes it.
-pub(super) fn crc(pieces: &[&[u8]]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    pieces.iter().for_each(|piece| hasher.update(piece));
-    hasher.finalize()
-}
 
 /// A link with its counts.
 pub(super) struct Opened<L> {
@@ -140,7 +135,8 @@ impl<L: Link> Opened<L> {
         counters: &mut TransportCounters,
         f: &mut dyn FnMut(Received<'_>),
     ) -> io::Result<usize> {
-        loop {
+        // Whatever is there to be told, it is told within a few looks.
+        for _ in 0..4 {
             let error = match sys::receive(self.link.socket(), slots, 0) {
                 Ok(count) => {
                     slots[..count].iter().for_each(|slot| f(self.unwrap(slot, counters)));
@@ -155,8 +151,9 @@ impl<L: Link> Opened<L> {
             if count > 0 || error.kind() == io::ErrorKind::WouldBlock {
                 return Ok(count);
             }
-            // The errno is taken off the socket by being told: look again.
+            // The queue had no room for the message; the errno is off the socket by now.
         }
+        Ok(0)
     }
 
     fn unwrap<'a>(&mut self, slot: &'a Slot, counters: &mut TransportCounters) -> Received<'a> {
@@ -224,7 +221,8 @@ impl<L: Link> Opened<L> {
                     tries = 0;
                     continue;
                 }
-                Err(error) if is_about_the_socket(&error) => return Err(error),
+                Err(error) if is_about_the_socket(&error) && done == 0 => return Err(error),
+                Err(error) if is_about_the_socket(&error) => return Ok((done, true)),
                 Err(error) => error,
             };
             match error.raw_os_error() {

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nanocm_core::wire::Mad;
 use nanocm_core::wire::icrc::Integrity;
-use nanocm_core::{Gid, Path, PortEvent, RocePath, ScopedIp, SendToken};
+use nanocm_core::{Gid, Path, PortEvent, RocePath, ScopedIp};
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::datagram::BATCH;
 use super::error::{OpenCause, OpenError};
 use super::guid::Guids;
 use super::owner::Holder;
-use super::sys;
 use super::transport::{
     FailureCause, MadTransport, Outgoing, Received, SendFailure, Source, TransportCounters,
 };
@@ -61,7 +61,8 @@ impl MemNet {
     ///
     /// The host's, if it is out of descriptors.
     pub fn endpoint(&self, addresses: &[IpAddr]) -> io::Result<Mem> {
-        let event = sys::event_fd()?;
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let event = File::from(event);
         let inbox = Inbox { queue: VecDeque::new(), event: event.try_clone()?, overflow: 0 };
         let mut net = self.lock();
         let number = net.next;
@@ -200,7 +201,7 @@ impl MadTransport for Mem {
             };
             failed(SendFailure {
                 path: outgoing.path,
-                token: Some(outgoing.token).filter(|token| *token != SendToken::from_raw(0)),
+                token: Some(outgoing.token),
                 mad: &outgoing.mad,
                 errno,
                 cause,

@@ -46,14 +46,18 @@ impl Holder {
     /// Who holds UDP `port` on `address`, or on a wildcard that covers it, in this thread's network
     /// namespace.
     pub fn of_udp(address: IpAddr, port: u16) -> Holder {
-        let root = Path::new("/proc");
-        let Some(socket) = find_socket(root, address, port) else { return Holder::default() };
+        Holder::find(Path::new("/proc"), Path::new(SOFT_ROCE).exists(), address, port)
+    }
+
+    fn find(proc: &Path, soft_roce: bool, address: IpAddr, port: u16) -> Holder {
+        let Some(socket) = find_socket(proc, address, port) else { return Holder::default() };
         let mut holder = Holder { uid: Some(socket.uid), ..Holder::default() };
-        if let Some(pid) = find_process(root, socket.inode) {
-            holder.name = process_name(root, pid);
+        if let Some(pid) = find_process(proc, socket.inode) {
+            holder.name = process_name(proc, pid);
             holder.pid = Some(pid);
-        } else if socket.uid == 0 && socket.wildcard && Path::new(SOFT_ROCE).exists() {
-            holder.kernel = true;
+        } else {
+            // The module's sockets are the kernel's own: wildcards, without a process.
+            holder.kernel = soft_roce && socket.wildcard && socket.uid == 0;
         }
         holder
     }
@@ -169,6 +173,27 @@ mod tests {
             assert_eq!(socket, found, "{line} {address}");
         }
         assert!(parse_line(V4, "127.0.0.1".parse().unwrap(), 4792).is_none());
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_holder_is_named_as_far_as_the_system_tells() {
+        let proc = std::env::temp_dir().join(format!("nanocm-proc-{}", std::process::id()));
+        fs::create_dir_all(proc.join("thread-self/net")).unwrap();
+        fs::create_dir_all(proc.join("123/fd")).unwrap();
+        fs::write(proc.join("123/comm"), "nanocm\n").unwrap();
+        std::os::unix::fs::symlink("socket:[21846]", proc.join("123/fd/3")).unwrap();
+        let table = format!("header\n{V4}\n{ANY4}\n");
+        fs::write(proc.join("thread-self/net/udp"), table).unwrap();
+        let says = |address: &str, soft_roce| {
+            Holder::find(&proc, soft_roce, address.parse().unwrap(), 4791).to_string()
+        };
+        assert_eq!(says("127.0.0.1", true), "nanocm (pid 123)");
+        assert_eq!(says("10.0.0.1", true), "the kernel's Soft-RoCE");
+        assert_eq!(says("10.0.0.1", false), "a program of user 0");
+        assert_eq!(says("::1", true), "a program that the system does not name");
+        fs::remove_dir_all(&proc).unwrap();
+        assert_eq!(says("127.0.0.1", true), "a program that the system does not name");
     }
 
     #[test]

@@ -17,9 +17,11 @@ use nanocm_core::wire::roce::{PAYLOAD_LEN, QP1_SOURCE_PORT, UDP_PORT, frame, sou
 use nanocm_core::{RocePath, ScopedIp};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::crc::crc32;
+
 use super::datagram::{DATA, Slot};
 use super::error::{OpenCause, OpenError};
-use super::link::{Arrival, HOP_LIMIT, Link, Payload, crc, mark};
+use super::link::{Arrival, HOP_LIMIT, Link, Payload, mark};
 use super::roce::{Roce, roce_provider};
 use super::sockopt::{self, SocketOption};
 use super::transport::Fault;
@@ -70,7 +72,7 @@ impl Link for RawLink {
         path.local = self.address.gid;
         if remote.is_ipv4() {
             let out = slot.begin::<IPV6_PACKET_LEN>(remote);
-            let length = frame_packet(&path, 0, port, psn, mad, crc, out).len();
+            let length = frame_packet(&path, 0, port, psn, mad, crc32, out).len();
             slot.shorten(length);
         } else {
             let out = slot.begin::<{ UDP_LEN + PAYLOAD_LEN }>(remote);
@@ -78,7 +80,7 @@ impl Link for RawLink {
                 && let Some(payload) = payload.first_chunk_mut()
             {
                 *udp = udp_header(port);
-                frame(&Ip::new(path.local, path.remote), port, psn, mad, crc, payload);
+                frame(&Ip::new(path.local, path.remote), port, psn, mad, crc32, payload);
             }
             mark(slot, &path);
         }

@@ -5,19 +5,19 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nanocm_core::{Gid, Path, PortEvent, RocePath, ScopedIp};
+use rustix::event::{Timespec, epoll};
 
 use super::addresses::{Addresses, Change};
 use super::datagram::{BATCH, Slot};
 use super::error::{OpenCause, OpenError};
 use super::guid::Guids;
-use super::host::{self, HostFacts, Refusal};
+use super::host::{self, HostFacts};
 use super::link::{Link, Opened, refused};
-use super::owner::Holder;
-use super::sys::Epoll;
 use super::transport::{Outgoing, Received, SendFailure, TransportCounters};
 
 /// GSI over RoCEv2 over the links' sockets.
@@ -28,7 +28,7 @@ pub(super) struct Roce<L> {
     addresses: Addresses,
     guids: Guids,
     news: VecDeque<Change>,
-    epoll: Epoll,
+    epoll: OwnedFd,
     incoming: Box<[Slot]>,
     outgoing: Box<[Slot]>,
     counters: TransportCounters,
@@ -41,13 +41,18 @@ struct Follow {
     v6: bool,
 }
 
+/// The name of the address changes among those that are polled; links go by their index.
 const ADDRESSES: u64 = u64::MAX;
+
+/// How many links have their turn at a time.
+const TURNS: usize = 16;
 
 impl<L: Link> Roce<L> {
     pub(super) fn new(comm_id_prefix: (u32, u8)) -> io::Result<Roce<L>> {
         let addresses = Addresses::new()?;
-        let epoll = Epoll::new()?;
-        epoll.add(addresses.fd(), ADDRESSES)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let news = epoll::EventData::new_u64(ADDRESSES);
+        epoll::add(&epoll, addresses.fd(), news, epoll::EventFlags::IN)?;
         Ok(Roce {
             links: Vec::new(),
             by_address: HashMap::new(),
@@ -66,11 +71,7 @@ impl<L: Link> Roce<L> {
         let address = ScopedIp::of(with_scope(local, scope));
         self.look_around().map_err(|error| OpenError::host(address, &error))?;
         if !local.is_unspecified() {
-            let new = self.open_link(address, true)?;
-            if new && !self.addresses.known().any(|known| known == address) {
-                // Local, but of no interface: 127.0.0.2, or a route of type local.
-                self.news.push_back(Change::Added(address));
-            }
+            self.open_link(address, true)?;
             return Ok(());
         }
         let all: Vec<_> = self.addresses.known().filter(|a| same_family(*a, address)).collect();
@@ -106,27 +107,33 @@ impl<L: Link> Roce<L> {
         Ok(())
     }
 
-    /// Learns what changed, and lets the wildcards follow.
+    /// Learns what changed, and lets the wildcards follow. Addresses that are not open are nobody's
+    /// business.
     fn look_around(&mut self) -> io::Result<()> {
         for change in self.addresses.changes()? {
             match change {
+                // Opened by name, and back again.
+                Change::Added(address) if self.opened(address).is_some() => {
+                    self.news.push_back(change);
+                }
                 Change::Added(address) if *self.follow.of(address) => {
                     if let Err(error) = self.open_link(address, false) {
                         log::warn!("a new address is left out: {error}");
                     }
                 }
-                Change::Removed(address) => {
-                    let index = self.by_address.get(&address);
-                    let opened = index.and_then(|&index| self.links[index].as_ref());
-                    if opened.is_some_and(|opened| !opened.named) {
-                        self.close_link(address);
-                    }
-                }
+                Change::Removed(address) => match self.opened(address) {
+                    Some(opened) if opened.named => self.news.push_back(change),
+                    Some(_) => self.close_link(address),
+                    None => {}
+                },
                 Change::Added(_) => {}
             }
-            self.news.push_back(change);
         }
         Ok(())
+    }
+
+    fn opened(&self, address: ScopedIp) -> Option<&Opened<L>> {
+        self.by_address.get(&address).and_then(|&index| self.links[index].as_ref())
     }
 
     /// False if it is open already.
@@ -137,32 +144,29 @@ impl<L: Link> Roce<L> {
             }
             return Ok(false);
         }
-        host::judge(&HostFacts::read(address.gid.to_ip())).map_err(|refusal| match refusal {
-            Refusal::SoftRoce => {
-                let holder = Holder { kernel: true, uid: Some(0), ..Holder::default() };
-                OpenError::new(address, libc::EADDRINUSE, OpenCause::Held(holder))
-            }
-            _ => OpenError::new(address, libc::EOPNOTSUPP, OpenCause::Refused(refusal)),
-        })?;
+        host::judge(&HostFacts::read(address.gid.to_ip()))
+            .map_err(|refusal| OpenError::refused(address, refusal))?;
         let opened = Opened::open(address, named)?;
         let free = self.links.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.links.push(None);
             self.links.len() - 1
         });
-        self.epoll
-            .add(opened.socket(), index as u64)
-            .map_err(|error| OpenError::host(address, &error))?;
+        let key = epoll::EventData::new_u64(index as u64);
+        epoll::add(&self.epoll, opened.socket(), key, epoll::EventFlags::IN)
+            .map_err(|error| OpenError::host(address, &error.into()))?;
         self.links[index] = Some(opened);
         self.by_address.insert(address, index);
+        self.news.push_back(Change::Added(address));
         Ok(true)
     }
 
     fn close_link(&mut self, address: ScopedIp) {
+        self.news.push_back(Change::Removed(address));
         let index = self.by_address.remove(&address);
         if let Some(opened) = index.and_then(|index| self.links[index].take())
             // A socket that the service manager has too stays open, and would go on being polled.
-            && let Err(error) = self.epoll.remove(opened.socket())
+            && let Err(error) = epoll::delete(&self.epoll, opened.socket())
         {
             log::warn!("cannot stop polling a closed socket: {error}");
         }
@@ -174,14 +178,14 @@ impl<L: Link> Roce<L> {
         if let [Some(opened)] = links.as_mut_slice() {
             return opened.recv(incoming, counters, f);
         }
-        let mut keys = [0; Epoll::MAX];
+        let mut events = [const { MaybeUninit::uninit() }; TURNS];
+        let (ready, _) = epoll::wait(&*epoll, &mut events, Some(&Timespec::default()))?;
+        // A fair share for each; who has more waiting is ready the next time too.
+        let share = (BATCH / ready.len().max(1)).max(1);
         let mut total = 0;
-        let ready = epoll.ready(&mut keys)?;
-        for &key in ready {
-            let opened = usize::try_from(key).ok().and_then(|index| links.get_mut(index));
-            if let Some(Some(opened)) = opened {
-                // A fair share for each; who has more waiting is ready the next time too.
-                let share = (BATCH / ready.len()).max(1);
+        for event in ready {
+            let index = usize::try_from(event.data.u64()).ok();
+            if let Some(Some(opened)) = index.and_then(|index| links.get_mut(index)) {
                 total += opened.recv(&mut incoming[..share], counters, f)?;
             }
         }
@@ -205,9 +209,15 @@ impl<L: Link> Roce<L> {
                     let run = rest.iter().take(BATCH).take_while(|next| same_link(first, next));
                     let run = &rest[..run.count()];
                     let Roce { links, outgoing, incoming, counters, .. } = self;
-                    match &mut links[index] {
-                        Some(opened) => opened.send(run, outgoing, incoming, counters, failed)?,
-                        None => unreachable!(),
+                    let sent = match &mut links[index] {
+                        Some(opened) => opened.send(run, outgoing, incoming, counters, failed),
+                        None => Ok((0, true)),
+                    };
+                    match sent {
+                        Ok(sent) => sent,
+                        Err(error) if done == 0 => return Err(error),
+                        // What is done is done; the next call tells.
+                        Err(_) => (0, true),
                     }
                 }
                 Err(errno) => {

@@ -1,11 +1,10 @@
-//! The border to the kernel: system calls that neither std nor socket2 wraps, and nothing else. All
-//! `unsafe` of the providers is here.
+//! The border to the kernel: system calls that neither std nor socket2 and rustix wrap, and nothing else.
+//! All `unsafe` of the providers is here.
 //!
-//! Read first: recvmmsg(2), sendmmsg(2), epoll(7), eventfd(2), ip(7).
+//! Read first: recvmmsg(2), sendmmsg(2), ip(7).
 
 #![allow(unsafe_code)]
 
-use std::fs::File;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -144,73 +143,6 @@ impl Headers {
         }
         count
     }
-}
-
-/// A set of descriptors in an epoll instance, which is a pollable descriptor itself.
-#[derive(Debug)]
-pub(super) struct Epoll(OwnedFd);
-
-impl Epoll {
-    pub(super) fn new() -> io::Result<Epoll> {
-        // SAFETY: no pointers are passed.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel has just made this descriptor for us.
-        Ok(Epoll(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    /// Waits for `fd` too, under the name `key`.
-    pub(super) fn add(&self, fd: BorrowedFd<'_>, key: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: key };
-        // SAFETY: `event` outlives the call.
-        check(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event)
-        })
-        .map(drop)
-    }
-
-    /// Does not wait for `fd` any longer.
-    pub(super) fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        // SAFETY: this operation takes no event.
-        check(unsafe {
-            libc::epoll_ctl(
-                self.0.as_raw_fd(),
-                libc::EPOLL_CTL_DEL,
-                fd.as_raw_fd(),
-                std::ptr::null_mut(),
-            )
-        })
-        .map(drop)
-    }
-
-    /// The keys of the descriptors that are readable now, at most as many as `keys` takes.
-    pub(super) fn ready<'k>(&self, keys: &'k mut [u64; Epoll::MAX]) -> io::Result<&'k [u64]> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; Epoll::MAX];
-        // SAFETY: `events` has room for as many as are asked for.
-        let count = check(unsafe {
-            libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), Epoll::MAX as c_int, 0)
-        })? as usize;
-        for (key, event) in keys.iter_mut().zip(&events) {
-            *key = event.u64;
-        }
-        Ok(&keys[..count])
-    }
-
-    /// How many keys come at a time.
-    pub(super) const MAX: usize = 16;
-}
-
-impl std::os::fd::AsFd for Epoll {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// A new eventfd: readable while its count is not zero; reading eight octets clears it.
-pub(super) fn event_fd() -> io::Result<File> {
-    // SAFETY: no pointers are passed.
-    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: the kernel has just made this descriptor for us.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
 /// A descriptor of our own for the same file as number `fd`, which this process was started with.

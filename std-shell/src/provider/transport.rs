@@ -18,7 +18,35 @@ use super::error::OpenError;
 /// Carries GSI MADs.
 ///
 /// A driver waits for [`fd`](Self::fd); when it is readable, it calls [`recv`](Self::recv) until that
-/// returns 0, and [`ports`](Self::ports) once. No call blocks.
+/// returns 0, and [`ports`](Self::ports) once. No call blocks. Sockets belong to the network namespace of
+/// the thread that calls [`open`](Self::open).
+///
+/// ```
+/// use nanocm::core::{Gid, Path, RocePath, SendToken};
+/// use nanocm::provider::{MadTransport, MemNet, Outgoing, Received};
+///
+/// let net = MemNet::new(1);
+/// let [a, b] = ["10.0.0.1", "10.0.0.2"].map(|ip| ip.parse().unwrap());
+/// let (mut left, mut right) = (net.endpoint(&[a])?, net.endpoint(&[b])?);
+/// left.open(a, 0)?;
+/// right.open(b, 0)?;
+///
+/// let path = Path::Roce(RocePath::new(Gid::from_ip(a), Gid::from_ip(b)));
+/// let batch = [Outgoing { path, token: SendToken::from_raw(1), mad: [0; 256] }];
+/// left.send(&batch, &mut |failure| panic!("{failure}"))?;
+///
+/// let mut heard = 0;
+/// while right.recv(&mut |received| match received {
+///     Received::Mad { path, .. } => {
+///         assert_eq!(path.remote_gid().to_ip(), a);
+///         heard += 1;
+///     }
+///     other => panic!("{other:?}"),
+/// })? > 0
+/// {}
+/// assert_eq!(heard, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait MadTransport: Send {
     /// Makes an address usable: opens its sockets, unless they are open. An unspecified address stands
     /// for every local address of its family, one socket each, and for those to come.
@@ -31,7 +59,7 @@ pub trait MadTransport: Send {
     /// [`OpenError`] names the holder if the address is taken. Nothing is opened then.
     fn open(&mut self, local: IpAddr, scope: u32) -> Result<(), OpenError>;
 
-    /// Tells of the addresses that came and went since the last call; the first call tells of all.
+    /// Tells of the open addresses that came and went since the last call.
     ///
     /// # Errors
     ///
@@ -53,7 +81,7 @@ pub trait MadTransport: Send {
     ///
     /// # Errors
     ///
-    /// The host's, if a socket is beyond use.
+    /// The host's, if a socket is beyond use; of this batch nothing is done then.
     fn send(
         &mut self,
         batch: &[Outgoing],
@@ -220,6 +248,9 @@ pub enum FailureCause {
 
 impl SendFailure<'_> {
     /// Whether the peer's host itself says that no program holds UDP port 4791 there.
+    ///
+    /// Linux says so at once, but over IPv4 only: an IPv6 datagram without UDP checksum to a closed port
+    /// it drops in silence, and RoCE datagrams have none.
     pub fn nothing_answers(&self) -> bool {
         let FailureCause::Icmp { kind, code, .. } = self.cause else { return false };
         let port_unreachable = if self.path.remote_gid().is_v4() { (3, 3) } else { (1, 4) };
@@ -233,6 +264,9 @@ impl fmt::Display for SendFailure<'_> {
         let peer = self.path.remote_gid().to_ip();
         if self.nothing_answers() {
             return write!(f, "nothing answers UDP 4791 at {peer}");
+        }
+        if (self.cause, self.errno) == (FailureCause::Host, libc::EPERM) {
+            return write!(f, "{peer}: this host's firewall forbids UDP 4791");
         }
         write!(f, "{peer}: {}", io::Error::from_raw_os_error(self.errno))?;
         match self.cause {
@@ -298,6 +332,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nanocm_core::Gid;
 
     #[test]
     fn a_path_mtu_leaves_room_for_the_headers() {
@@ -317,6 +352,47 @@ mod tests {
             (65_536, 5),
         ] {
             assert_eq!(Source::new(ScopedIp::default(), mtu).path_mtu_code(), code, "{mtu}");
+        }
+    }
+
+    #[test]
+    fn failures_are_told_in_words() {
+        let gid = |ip: &str| Gid::from_ip(ip.parse().unwrap());
+        let icmp = |kind, code, reporter: &str| FailureCause::Icmp {
+            kind,
+            code,
+            reporter: reporter.parse().ok(),
+        };
+        let no_route = io::Error::from_raw_os_error(libc::EHOSTUNREACH);
+        for (remote, errno, cause, sentence) in [
+            (
+                "10.0.0.9",
+                libc::ECONNREFUSED,
+                icmp(3, 3, "10.0.0.9"),
+                "nothing answers UDP 4791 at 10.0.0.9",
+            ),
+            (
+                "fd00::9",
+                libc::ECONNREFUSED,
+                icmp(1, 4, "fd00::9"),
+                "nothing answers UDP 4791 at fd00::9",
+            ),
+            (
+                "10.0.0.9",
+                libc::EHOSTUNREACH,
+                icmp(3, 1, "10.0.0.1"),
+                &format!("10.0.0.9: {no_route}, says 10.0.0.1"),
+            ),
+            (
+                "10.0.0.9",
+                libc::EPERM,
+                FailureCause::Host,
+                "10.0.0.9: this host's firewall forbids UDP 4791",
+            ),
+        ] {
+            let path = Path::Roce(nanocm_core::RocePath::new(gid(remote), gid(remote)));
+            let failure = SendFailure { path, token: None, mad: &[], errno, cause };
+            assert_eq!(failure.to_string(), sentence);
         }
     }
 }

@@ -17,10 +17,12 @@ use nanocm_core::wire::roce::{PAYLOAD_LEN, UDP_PORT, frame};
 use nanocm_core::{RocePath, ScopedIp};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::crc::crc32;
+
 use super::activation;
 use super::datagram::Slot;
 use super::error::{OpenCause, OpenError};
-use super::link::{Arrival, HOP_LIMIT, Link, Payload, crc, mark};
+use super::link::{Arrival, HOP_LIMIT, Link, Payload, mark};
 use super::owner::Holder;
 use super::roce::{Roce, roce_provider};
 use super::sockopt::{self, SocketOption};
@@ -29,6 +31,17 @@ use super::sockopt::{self, SocketOption};
 ///
 /// It refuses addresses on RoCE hardware, and does not work through NAT: the ICRC covers addresses and
 /// ports, and answers go to the GIDs in the request.
+///
+/// ```no_run
+/// use nanocm::provider::{MadTransport, Udp};
+///
+/// let mut udp = Udp::new((0, 0))?;
+/// if let Err(error) = udp.open("10.0.0.1".parse()?, 0) {
+///     // "UDP 10.0.0.1:4791 is held by nanocm (pid 123): one CM per address"
+///     eprintln!("{error}; {}", error.advice().unwrap_or("try later"));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Udp(Roce<UdpLink>);
 
 roce_provider!(Udp, UdpLink);
@@ -55,7 +68,7 @@ impl Link for UdpLink {
     fn write(&self, slot: &mut Slot, path: &RocePath, psn: u32, mad: &Mad) {
         let remote = ScopedIp { gid: path.remote, scope: path.scope }.with_port(UDP_PORT);
         let out = slot.begin::<PAYLOAD_LEN>(remote);
-        frame(&Ip::new(self.address.gid, path.remote), UDP_PORT, psn, mad, crc, out);
+        frame(&Ip::new(self.address.gid, path.remote), UDP_PORT, psn, mad, crc32, out);
         mark(slot, path);
     }
 

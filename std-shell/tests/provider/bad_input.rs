@@ -78,6 +78,26 @@ fn a_wrong_icrc_is_dropped_and_counted() {
     });
 }
 
+#[test]
+fn datagrams_for_others_are_not_even_faults() {
+    isolated(|| {
+        for kind in KINDS {
+            for (a, b) in PAIRS {
+                let mut receiver = Endpoint::open(kind, b);
+                let sender = UdpSocket::bind((ip(a), 0)).unwrap();
+                // Another port, another address.
+                sender.send_to(&framed(a, b), (ip(b), 4790)).unwrap();
+                sender.send_to(&framed(a, b), (ip(a), 4791)).unwrap();
+                sender.send_to(&[], (ip(b), 4791)).unwrap();
+                receiver.until(|receiver| !receiver.faults.is_empty());
+                receiver.drain();
+                assert_eq!(receiver.faults.len(), 1);
+                assert_eq!(receiver.faults[0].1, FrameFault::TooShort(0).into());
+            }
+        }
+    });
+}
+
 /// A frame as `udp` sends it.
 fn framed(a: &str, b: &str) -> [u8; 280] {
     let mut octets = [0; 280];

@@ -14,6 +14,8 @@ use crate::rig::{Endpoint, KINDS, ip, outgoing, path};
 #[test]
 fn a_second_program_is_told_who_the_first_is() {
     isolated(|| {
+        // It comes before 127.0.0.1 where all addresses are opened.
+        crate::netns::ip("address add 10.9.0.1/32 dev lo");
         for first in KINDS {
             let mut holder = role("refusals::holds_an_address_until_its_input_ends")
                 .env("KIND", first)
@@ -46,6 +48,7 @@ fn a_second_program_is_told_who_the_first_is() {
                     // All or nothing.
                     let error = endpoint.transport.open(ip("0.0.0.0"), 0).unwrap_err();
                     assert_eq!(error.address.gid.to_ip(), ip("127.0.0.1"));
+                    Endpoint::open("udp", "10.9.0.1");
                 }
             }
             drop(holder.stdin.take());
@@ -151,15 +154,9 @@ fn a_socket_of_the_service_manager_is_adopted() {
                 socket.bind(&name.into()).unwrap();
                 let _manager = socket.try_clone().unwrap();
 
-                let me = role("refusals::adopts_a_socket");
-                let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
-                let output = Command::new("sh")
-                    .args(["-c", script])
-                    .arg(me.get_program())
-                    .args(me.get_args())
+                let output = activated("refusals::adopts_a_socket", socket.into())
                     .env("KIND", kind)
                     .env("ADDRESS", address)
-                    .stdin(Stdio::from(OwnedFd::from(socket)))
                     .output()
                     .unwrap();
                 let text = String::from_utf8_lossy(&output.stdout);
@@ -188,6 +185,42 @@ fn adopts_a_socket() {
     assert!(intruder.bind(&std::net::SocketAddr::new(ip(&address), 4791).into()).is_err());
 }
 
+/// The service manager's copy of the socket lives on, and would be polled for ever.
+#[test]
+fn a_closed_socket_is_not_polled_even_if_the_service_manager_has_it_too() {
+    isolated(|| {
+        crate::netns::ip("address add 10.9.0.1/32 dev lo");
+        let socket = UdpSocket::bind("10.9.0.1:4791").unwrap();
+        let output =
+            activated("refusals::loses_an_adopted_socket", socket.into()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    });
+}
+
+#[test]
+#[ignore = "a role in other tests"]
+fn loses_an_adopted_socket() {
+    let mut endpoint = Endpoint::new("udp");
+    endpoint.transport.open(ip("0.0.0.0"), 0).unwrap();
+    endpoint.transport.ports(&mut |_| {}).unwrap();
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], "10.9.0.1:4791").unwrap();
+    assert!(endpoint.is_readable());
+    crate::netns::ip("address del 10.9.0.1/32 dev lo");
+    endpoint.transport.ports(&mut |_| {}).unwrap();
+    assert!(!endpoint.is_readable());
+}
+
+/// A command that plays a role with a socket passed to it.
+fn activated(name: &str, socket: OwnedFd) -> Command {
+    let me = role(name);
+    let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(me.get_program()).args(me.get_args());
+    command.stdin(Stdio::from(socket));
+    command
+}
+
 /// A command in a user namespace without any mapping, in the same network namespace.
 fn unprivileged(name: &str) -> Command {
     let me = role(name);
@@ -209,11 +242,14 @@ fn the_sink_beside_a_raw_socket_keeps_the_kernel_quiet() {
             raw.until(|raw| raw.mads.len() == 300);
             udp.drain();
             assert_eq!(udp.failures, []);
-        }
-        // Nor does the sink collect what it does not hear.
-        let table = std::fs::read_to_string("/proc/net/udp").unwrap();
-        for line in table.lines().filter(|line| line.contains(":12B7")) {
-            assert!(line.contains(" 00000000:00000000 "), "{line}");
+            // Nor does the sink collect what it does not hear.
+            let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
+            let lines = tables.iter().flatten().flat_map(|table| table.lines());
+            let queues: Vec<_> = lines
+                .filter(|line| line.contains(":12B7 "))
+                .map(|line| line.split_ascii_whitespace().nth(4).unwrap())
+                .collect();
+            assert_eq!(queues, ["00000000:00000000"; 2]);
         }
     });
 }

@@ -82,8 +82,11 @@ impl Endpoint {
         let end = Instant::now() + Duration::from_secs(10);
         while !enough(self) {
             let left = end.saturating_duration_since(Instant::now());
-            assert!(readable(&self.transport.fd(), left), "nothing comes");
+            let came = !left.is_zero() && readable(&self.transport.fd(), left);
+            let heard = (self.mads.len(), &self.faults, &self.failures);
+            assert!(came, "nothing comes but {heard:?}, {:?}", self.transport.counters());
             self.drain();
+            self.transport.ports(&mut |_| {}).unwrap();
         }
     }
 

@@ -1,0 +1,142 @@
+//! Peers that are not there: the messages they would send, with numbers of our choice.
+
+use nanocm_core::wire::{
+    Drep, Dreq, IpCmHeader, MAD_LEN, Mad, MessageKind, Mra, Rej, RejectReason, Rep, Req, Rtu,
+};
+use nanocm_core::{Gid, Path, PortSpace, RocePath, ServiceId};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// One end of a connection, the other side's.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer {
+    /// Its address.
+    pub(crate) ip: IpAddr,
+    pub(crate) ca_guid: u64,
+    pub(crate) comm_id: u32,
+    pub(crate) qpn: u32,
+}
+
+/// Which numbers peers have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peers {
+    /// All different hosts.
+    Many,
+    /// One host: its GUID and address, other communication IDs and queue pairs.
+    OneHost,
+    /// Hosts that all say GUID 0, communication ID 1 and queue pair 17.
+    Alike,
+}
+
+impl Peers {
+    pub(crate) const ALL: [Peers; 3] = [Peers::Many, Peers::OneHost, Peers::Alike];
+
+    /// The peer with this number.
+    pub(crate) fn peer(self, number: u32) -> Peer {
+        let ip = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
+        let own = Peer {
+            ip: ip(0x0b00_0000 + number),
+            ca_guid: 0x0200_0000_0000_0000 | u64::from(number),
+            comm_id: number + 1,
+            qpn: number & 0xff_ffff,
+        };
+        match self {
+            Peers::Many => own,
+            Peers::OneHost => Peer { ip: ip(0x0b00_0001), ca_guid: 0x0200_1234_5678_9abc, ..own },
+            Peers::Alike => Peer { ca_guid: 0, comm_id: 1, qpn: 17, ..own },
+        }
+    }
+}
+
+impl Peer {
+    /// The way its messages to `local` come, and ours go.
+    pub(crate) fn path(&self, local: IpAddr) -> Path {
+        Path::Roce(RocePath::new(local.into(), self.ip.into()))
+    }
+
+    /// A request to a TCP port of `local`.
+    pub(crate) fn req(&self, local: IpAddr, port: u16) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut req = Req::emit(&mut mad, u64::from(self.comm_id));
+        req.set_local_comm_id(self.comm_id)
+            .set_service_id(ServiceId::new(PortSpace::Tcp, port))
+            .set_local_ca_guid(self.ca_guid)
+            .set_local_qpn(self.qpn)
+            .set_starting_psn(self.qpn)
+            .set_path_mtu(3)
+            .set_partition_key(0xffff)
+            .set_primary_local_gid(Gid::from_ip(self.ip))
+            .set_primary_remote_gid(Gid::from_ip(local))
+            .set_primary_hop_limit(64)
+            .set_primary_local_ack_timeout(17);
+        req.set_ip_cm(&IpCmHeader { source_port: 40_000, source: self.ip, destination: local });
+        mad
+    }
+
+    /// The answer to our REQ.
+    pub(crate) fn rep(&self, own_comm_id: u32) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut rep = Rep::emit(&mut mad, u64::from(own_comm_id));
+        rep.set_local_comm_id(self.comm_id)
+            .set_remote_comm_id(own_comm_id)
+            .set_local_qpn(self.qpn)
+            .set_starting_psn(self.qpn)
+            .set_local_ca_guid(self.ca_guid);
+        mad
+    }
+
+    /// "Your message is here, the answer takes long": an hour or two.
+    pub(crate) fn mra(&self, own_comm_id: u32, of: MessageKind) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut mra = Mra::emit(&mut mad, 5);
+        mra.set_local_comm_id(self.comm_id)
+            .set_remote_comm_id(own_comm_id)
+            .set_message_mraed(of)
+            .set_service_timeout(30);
+        mad
+    }
+
+    pub(crate) fn rtu(&self, own_comm_id: u32) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut rtu = Rtu::emit(&mut mad, 1);
+        rtu.set_local_comm_id(self.comm_id).set_remote_comm_id(own_comm_id);
+        mad
+    }
+
+    pub(crate) fn dreq(&self, own_comm_id: u32, own_qpn: u32) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut dreq = Dreq::emit(&mut mad, 2);
+        dreq.set_local_comm_id(self.comm_id)
+            .set_remote_comm_id(own_comm_id)
+            .set_remote_qpn(own_qpn);
+        mad
+    }
+
+    pub(crate) fn drep(&self, own_comm_id: u32) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut drep = Drep::emit(&mut mad, 3);
+        drep.set_local_comm_id(self.comm_id).set_remote_comm_id(own_comm_id);
+        mad
+    }
+
+    /// The application's refusal of our REQ or REP.
+    pub(crate) fn rej(&self, own_comm_id: u32, of: MessageKind) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut rej = Rej::emit(&mut mad, 4);
+        rej.set_local_comm_id(self.comm_id)
+            .set_remote_comm_id(own_comm_id)
+            .set_message_rejected(of)
+            .set_reason(RejectReason::CONSUMER);
+        mad
+    }
+
+    /// The peer gives up a REQ whose REP it never saw: named by its own number and GUID.
+    pub(crate) fn rej_timeout(&self) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let mut rej = Rej::emit(&mut mad, u64::from(self.comm_id));
+        rej.set_local_comm_id(self.comm_id)
+            .set_message_rejected(MessageKind::OTHER)
+            .set_reason(RejectReason::TIMEOUT)
+            .set_additional_info(&self.ca_guid.to_be_bytes());
+        mad
+    }
+}
