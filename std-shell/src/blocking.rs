@@ -168,6 +168,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Its identifier.
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
     /// Who asks.
     pub fn peer(&self) -> SocketAddr {
         self.peer

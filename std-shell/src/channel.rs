@@ -40,6 +40,50 @@ impl fmt::Debug for Event {
 
 /// A queue of events. Readable ([`AsFd`]) while there are some. Once it is dropped, its identifiers go
 /// on in silence, and requests to its listeners, those that wait in it too, are rejected.
+///
+/// For an event loop: wait until the descriptor is readable, then take events until there is none. (With
+/// tokio's `AsyncFd` clear the readiness only then.)
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use nanocm::provider::MemNet;
+/// use nanocm::*;
+/// use std::collections::HashMap;
+/// use std::time::Duration;
+///
+/// // A network inside this process; `Cm::udp` does the same over real sockets.
+/// let endpoint = MemNet::new(1).endpoint(&["10.0.0.1".parse()?])?;
+/// let cm = Cm::over(endpoint, Config::new(random_seed()?), Capacity::of(16), Drive::Thread)?;
+/// let channel = cm.channel()?;
+/// let mut ids = HashMap::new();
+///
+/// let listener = cm.create_id(&channel, PortSpace::Tcp)?;
+/// listener.bind("10.0.0.1:4420".parse()?)?;
+/// listener.listen(0)?;
+///
+/// let id = cm.create_id(&channel, PortSpace::Tcp)?;
+/// id.resolve_addr(None, "10.0.0.1:4420".parse()?, Duration::from_secs(2))?;
+/// let client = id.handle();
+/// ids.insert(client, id);
+///
+/// while let Some(mut event) = channel.next(Deadline::after_secs(5))? {
+///     match event.kind {
+///         EventKind::ConnectRequest { .. } => {
+///             let id = event.request.take().expect("a request has a new identifier");
+///             id.accept(&ConnParam::new(cm.next_qpn()))?;
+///             ids.insert(event.id, id);
+///         }
+///         EventKind::AddrResolved => ids[&event.id].resolve_route(Duration::from_secs(2))?,
+///         EventKind::RouteResolved => ids[&event.id].connect(&ConnParam::new(cm.next_qpn()))?,
+///         EventKind::ConnectResponse { .. } => ids[&event.id].establish()?,
+///         EventKind::Established if event.id == client => ids[&client].disconnect()?,
+///         EventKind::Disconnected(DisconnectCause::Peer) => ids[&event.id].disconnect()?,
+///         EventKind::Disconnected(_) => break,
+///         _ => {}
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping a channel rejects the requests that wait in it"]
 pub struct EventChannel {
     cm: Cm,

@@ -204,6 +204,25 @@ impl Cm {
     /// Does what is due, without waiting. For who drives; harmless for others. Returns when it is due
     /// next if nothing comes before; [`as_fd`](AsFd::as_fd) is readable then.
     ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use nanocm::{provider::Udp, *};
+    /// # fn wait_until_readable(_: impl std::os::fd::AsFd) {}
+    /// let transport = Udp::new((0, 0))?;
+    /// let config = Config::new(random_seed()?);
+    /// let cm = Cm::over(transport, config, Capacity::of(1000), Drive::Caller)?;
+    /// let channel = cm.channel()?;
+    /// // ... create identifiers on the channel, then for ever:
+    /// loop {
+    ///     cm.drive()?;
+    ///     while let Some(event) = channel.try_next()? {
+    ///         println!("{event:?}");
+    ///     }
+    ///     wait_until_readable(&cm);
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Of the transport. All else that was due has been done: go on, but pause, for it may fail again
     /// at once.

@@ -26,6 +26,10 @@
 //! # Ok(()) }
 //! ```
 
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 mod backend;
 mod blocking;
 #[cfg(feature = "capture")]
