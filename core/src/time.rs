@@ -1,7 +1,7 @@
 //! Time as the engine sees it: an argument, never a clock.
 //!
 //! Owns [`Instant`] (what callers pass in), `Tick` (the 32-bit form that deadlines are stored in)
-//! and the five-bit timeout codes of the CM messages. Read first: IBTA 12.7 (timeout fields are
+//! and the five-bit timeout codes of the CM messages. Read first: IBTA 12 (timeout fields are
 //! `4.096 µs · 2ⁿ`).
 
 use core::time::Duration;
@@ -98,7 +98,7 @@ const NANOS: u64 = 1_000_000_000;
 /// No deadline is set further ahead than this (12 days).
 pub(crate) const LONGEST: Duration = Duration::from_secs(12 * 86_400);
 
-/// The duration of a five-bit timeout code: `4.096 µs · 2ⁿ` (IBTA 12.7). Bits above the fifth are
+/// The duration of a five-bit timeout code: `4.096 µs · 2ⁿ` (IBTA 12). Bits above the fifth are
 /// ignored.
 pub const fn code_to_duration(code: u8) -> Duration {
     Duration::from_nanos(4096u64 << (code & 31))
