@@ -100,16 +100,6 @@ impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
         None
     }
 
-    /// The first answer that `wanted` gives for a slot (by index) in the chain of `hash`.
-    pub fn find_map<T: Chained<CHAIN>, R>(
-        &self,
-        slots: &[T],
-        hash: u32,
-        mut wanted: impl FnMut(usize, &T) -> Option<R>,
-    ) -> Option<R> {
-        self.iter(slots, hash).find_map(|index| wanted(index, &slots[index]))
-    }
-
     /// The indexes in the chain of `hash`: all slots with this hash, and others.
     pub fn iter<T: Chained<CHAIN>>(&self, slots: &[T], hash: u32) -> impl Iterator<Item = usize> {
         let head = self.heads[self.bucket(hash)];
@@ -187,9 +177,6 @@ mod tests {
                     assert_eq!(found, wanted, "seed {seed}");
                     let any = index.find(&items, hash, |item| item.name == name);
                     assert_eq!(any.is_some(), !wanted.is_empty());
-                    let mapped =
-                        index.find_map(&items, hash, |i, item| (item.name == name).then_some(i));
-                    assert_eq!(mapped, any);
                 }
             }
             for (slot, name) in model {

@@ -101,27 +101,6 @@ impl<const LIST: u8> List<LIST> {
         true
     }
 
-    /// Puts a slot first; otherwise as [`push_back`](Self::push_back).
-    pub fn push_front<T: Linked<LIST>>(&mut self, slots: &mut [T], index: usize) -> bool {
-        if Self::is_linked(slots, index) {
-            return false;
-        }
-        let this = Link::to(index);
-        let next = match self.head.get() {
-            Some(head) => {
-                slots[head].links().prev = this;
-                self.head
-            }
-            None => {
-                self.tail = this;
-                this
-            }
-        };
-        self.head = this;
-        *slots[index].links() = Links { prev: this, next };
-        true
-    }
-
     /// Takes the first slot out.
     pub fn pop_front<T: Linked<LIST>>(&mut self, slots: &mut [T]) -> Option<usize> {
         let index = self.front()?;
@@ -216,16 +195,10 @@ mod tests {
                 let linked = models.iter().any(|model| model.contains(&index));
                 assert_eq!(List::<0>::is_linked(&items, index), linked);
                 match rng.below(6) {
-                    0 => {
+                    0 | 1 => {
                         assert_eq!(lists[which].push_back(&mut items, index), !linked);
                         if !linked {
                             models[which].push_back(index);
-                        }
-                    }
-                    1 => {
-                        assert_eq!(lists[which].push_front(&mut items, index), !linked);
-                        if !linked {
-                            models[which].push_front(index);
                         }
                     }
                     2 => {

@@ -123,11 +123,6 @@ impl<T: Slot> Table<'_, T> {
         self.slots.get(index).filter(|slot| is_same(*slot, generation))
     }
 
-    /// The same, to change.
-    pub fn get_mut(&mut self, index: usize, generation: u32) -> Option<&mut T> {
-        self.slots.get_mut(index).filter(|slot| is_same(*slot, generation))
-    }
-
     /// A slot's generation: with its index, a handle.
     pub fn generation(&self, index: usize) -> u32 {
         self.slots[index].generation()
@@ -136,11 +131,6 @@ impl<T: Slot> Table<'_, T> {
     /// Whether there is such a slot and it is live.
     pub fn is_live(&self, index: usize) -> bool {
         self.slots.get(index).is_some_and(|slot| slot.generation() & 1 == 1)
-    }
-
-    /// The indexes of live slots: a walk over the table, for printing and tests.
-    pub fn live(&self) -> impl Iterator<Item = usize> {
-        (0..self.fresh as usize).filter(|&index| self.is_live(index))
     }
 }
 
@@ -197,13 +187,12 @@ mod tests {
                 }
                 assert_eq!(table.len(), live.len());
                 assert_eq!(table.is_empty(), live.is_empty());
-                assert!(table.live().eq(live.keys().copied()));
                 for index in 0..9 {
                     let generation = live.get(&index).copied();
                     assert_eq!(table.is_live(index), generation.is_some());
                     if let Some(generation) = generation {
                         assert!(table.get(index, generation).is_some());
-                        assert!(table.get_mut(index, generation + 2).is_none());
+                        assert!(table.get(index, generation + 2).is_none());
                     }
                 }
                 for &(index, generation) in stale.iter().rev().take(20) {
