@@ -4,6 +4,7 @@
 mod common;
 mod world;
 
+mod again;
 mod blocking;
 mod channels;
 mod crowd;
