@@ -448,11 +448,32 @@ fn an_answer_overtakes_the_repetition_of_its_question() {
             };
             let _ = solo.hears(&it.peer, &mad);
             solo.says(&[]);
+            assert_eq!(solo.cm.poll_at().is_some(), message == "DREP", "timewait");
             solo.wait(Duration::from_secs(60));
             solo.says(&[]);
             solo.assert_clean(&[listener, it.id]);
         });
     }
+}
+
+#[test]
+fn a_change_of_mind_overtakes_what_was_not_sent_yet() {
+    World::new().solo(|mut solo| {
+        let listener = solo.listen(7471, 0);
+        let it = solo.bring(ConnState::ReqRcvd, false);
+        solo.accept(it.id);
+        solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
+        solo.says(&["REJ"]);
+        // What an old connection still owed is not said in a new one.
+        let old = solo.bring(ConnState::DreqRcvd, true);
+        solo.cm.disconnect(solo.now, old.id, &[]).unwrap();
+        solo.wait(Duration::from_secs(1));
+        solo.cm.reset(old.id).unwrap();
+        solo.says(&[]);
+        solo.connect(old.id);
+        solo.says(&["REQ"]);
+        solo.assert_clean(&[listener, it.id, old.id]);
+    });
 }
 
 #[test]

@@ -96,9 +96,7 @@ impl Conns<'_> {
                 self.slot_mut(index).tid = dreq.transaction_id();
                 self.set_owed(index, 0);
                 self.send_drep(index, &[], "DREQ (crossing)");
-                let verdict = self.accepted(index, Outcome::Disconnected(DisconnectCause::Local));
-                self.end_farewell_when_sent(index);
-                verdict
+                self.accepted(index, Outcome::Disconnected(DisconnectCause::Local))
             }
             // The application takes its time, the peer does not: it gets its DREP.
             Stage::DreqRcvd => {
@@ -185,7 +183,6 @@ impl Conns<'_> {
             self.free(index);
             return;
         }
-        self.set_owed(index, owes);
         self.leave_tables(index);
         self.slot_mut(index).owner = Link::NONE;
         self.farewells.push_back(self.table.slots_mut(), index);
