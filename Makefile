@@ -1,4 +1,4 @@
-# What can be done here. `make test` is what CI runs; every part can be run by its own name.
+# What can be done here; every part can be run by its own name. CI runs `lint`, `test` and `bench`.
 
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)

@@ -246,9 +246,14 @@ impl Cm {
     ) -> Result<Connection, Error> {
         let channel = self.channel()?;
         let id = self.create_id(&channel, PortSpace::Tcp)?;
-        let local = match local.filter(|local| !local.ip().is_unspecified()) {
-            Some(local) => local,
-            None => self.source_for(peer)?,
+        let local = match local {
+            Some(local) if !local.ip().to_canonical().is_unspecified() => local,
+            // The route's address; the port as told.
+            any => {
+                let mut source = self.source_for(peer)?;
+                source.set_port(any.map_or(0, |any| any.port()));
+                source
+            }
         };
         // Here it can still be said who has the address's UDP port.
         self.open(local)?;

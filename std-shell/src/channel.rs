@@ -104,11 +104,15 @@ impl EventChannel {
         &self.cm
     }
 
-    /// The next event, if there is one. Does not wait; a driverless [`Cm`] is driven once.
+    /// The next event, if there is one. Does not wait; if there is none, a driverless [`Cm`] is driven
+    /// once.
     ///
     /// # Errors
     /// Of the transport, if the caller drives.
     pub fn try_next(&self) -> Result<Option<Event>, Error> {
+        if let Some(event) = self.pop() {
+            return Ok(Some(event));
+        }
         let driven = self.cm.drive_if_driverless();
         match self.queue.pop(&self.cm) {
             Some(event) => Ok(Some(event)),

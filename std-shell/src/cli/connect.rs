@@ -5,7 +5,7 @@ use super::events::Reporter;
 use super::failure::check_length;
 use super::output::{Failure, Outcome, Stop};
 use super::provider::{self, Provider};
-use super::signals::Signals;
+use super::signals::{self, EVENTS_PER_TURN, Signals};
 use nanocm::core::wire::roce::UDP_PORT;
 use nanocm::core::wire::{Mad, Req};
 use nanocm::core::{Id as Handle, ServiceId};
@@ -62,13 +62,18 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let peer = provider::ip(args.address)?;
     check_length(&args.private_data.0, "REQ", Req::<&Mad>::CONSUMER_DATA)?;
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::take().map_err(signals::failure)?;
     let lingering = if args.verbose { LINGERING } else { 0 };
     let room = (args.count as usize).min(args.parallel as usize + lingering);
     let cm = args.provider.cm(room)?;
     let source = match args.from {
-        Some(from) => use_source(&cm, provider::ip(from)?)?,
-        None => choose_source(&cm, peer)?,
+        Some(from) => match provider::ip(from)? {
+            any if any.ip().to_canonical().is_unspecified() => {
+                choose_source(&cm, peer, any.port())?
+            }
+            from => use_source(&cm, from)?,
+        },
+        None => choose_source(&cm, peer, 0)?,
     };
     let channel = cm.channel()?;
     let mut client = Client {
@@ -107,8 +112,9 @@ fn use_source(cm: &Cm, from: SocketAddr) -> Result<SocketAddr, Stop> {
 
 /// The route's local address; if that is a loopback address whose UDP port is taken, the first free one
 /// of 127.0.0.2 to 127.0.0.254.
-fn choose_source(cm: &Cm, peer: SocketAddr) -> Result<SocketAddr, Stop> {
-    let source = cm.source_for(peer)?;
+fn choose_source(cm: &Cm, peer: SocketAddr, port: u16) -> Result<SocketAddr, Stop> {
+    let mut source = cm.source_for(peer)?;
+    source.set_port(port);
     let taken = match cm.open(source) {
         Ok(()) => return Ok(source),
         Err(error) => error,
@@ -166,8 +172,11 @@ impl Client<'_> {
                 return Ok(());
             }
             let wake = self.holds.first().map(|(at, _)| *at).into_iter().chain(self.stop_at).min();
-            signals.wait(&[self.cm.as_fd(), self.channel.as_fd()], wake)?;
-            while let Some(event) = self.channel.try_next()? {
+            let fds = [self.cm.as_fd(), self.channel.as_fd()];
+            signals.wait(&fds, wake).map_err(signals::failure)?;
+            // Not for ever: signals and holds have their turn too.
+            for _ in 0..EVENTS_PER_TURN {
+                let Some(event) = self.channel.try_next()? else { break };
                 self.take(event)?;
             }
             self.end_holds();

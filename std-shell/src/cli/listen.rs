@@ -5,7 +5,7 @@ use super::events::Reporter;
 use super::failure::check_length;
 use super::output::{Failure, Outcome};
 use super::provider::{self, Provider};
-use super::signals::Signals;
+use super::signals::{self, EVENTS_PER_TURN, Signals};
 use nanocm::core::Id as Handle;
 use nanocm::core::wire::{Mad, Rej, Rep};
 use nanocm::{
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         None => check_length(&args.private_data.0, "REP", Rep::<&Mad>::PRIVATE_DATA)?,
     }
     let address = provider::ip(args.address)?;
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::take().map_err(signals::failure)?;
     let cm = args.provider.cm(CONNECTIONS)?;
     let channel = cm.channel()?;
     let listener = cm.create_id(&channel, PortSpace::Tcp)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             drop(listener);
             return server.stop(&channel);
         }
-        signals.wait(&[cm.as_fd(), channel.as_fd()], None)?;
+        signals.wait(&[cm.as_fd(), channel.as_fd()], None).map_err(signals::failure)?;
     }
 }
 
@@ -128,9 +128,12 @@ impl Server<'_> {
 
     fn take_events(&mut self, channel: &EventChannel) -> Outcome {
         self.forget_rejected();
-        while !self.is_done()
-            && let Some(event) = channel.try_next()?
-        {
+        // Not for ever: signals and rejected requests have their turn too.
+        for _ in 0..EVENTS_PER_TURN {
+            if self.is_done() {
+                break;
+            }
+            let Some(event) = channel.try_next()? else { break };
             self.take(event)?;
         }
         Ok(())
@@ -216,11 +219,15 @@ impl Server<'_> {
                 let _ = id.disconnect();
             }
         }
-        let waits = |id: &Id| id.conn_state() == ConnState::DreqSent;
+        // Whom we have accepted may take it for established already.
+        let waits = |id: &Id| matches!(id.conn_state(), ConnState::RepSent | ConnState::DreqSent);
         while self.connections.values().any(waits) {
-            match channel.next(until)? {
-                Some(event) => self.take(event)?,
-                None => break,
+            let Some(event) = channel.next(until)? else { break };
+            let (id, stands) = (event.id, event.kind == EventKind::Established);
+            self.take(event)?;
+            if stands && let Some(id) = self.connections.get(&id) {
+                // Refused if it was told to end before this was said.
+                let _ = id.disconnect();
             }
         }
         while let Some(event) = channel.try_next()? {

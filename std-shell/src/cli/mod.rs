@@ -7,6 +7,10 @@
 //! | `summary.rs` | the fields of a message that matter, as short texts |
 //! | `ladder/` | conversations drawn as message ladders |
 //! | `record.rs` | a message as a JSON object |
+//! | `events.rs` | an event as a JSON object or a sentence |
+//! | `failure.rs` | the library's errors as the program reports them |
+//! | `provider.rs` | `--provider` |
+//! | `signals.rs` | SIGINT and SIGTERM as something to poll |
 //! | `decode.rs`, `states.rs`, … | a subcommand each |
 //!
 //! A further subcommand is one more file with `Args` and `run`, and a line in [`Command`] and in
@@ -79,7 +83,11 @@ fn execute(command: &Command) -> ExitCode {
     match command {
         Command::Demo(args) => output::exit(args.json, demo::run(args)),
         Command::Listen(args) => output::exit(args.json, listen::run(args)),
-        Command::Connect(args) => output::exit(args.json, connect::run(args)),
+        // Unread, it has not made all its connections.
+        Command::Connect(args) => match connect::run(args) {
+            Err(output::Stop::Unread) => ExitCode::FAILURE,
+            outcome => output::exit(args.json, outcome),
+        },
         Command::Decode(args) => output::exit(args.json, decode::run(args)),
         Command::States(args) => output::exit(false, states::run(args)),
     }

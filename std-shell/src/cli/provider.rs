@@ -1,7 +1,7 @@
 //! `--provider`: which way CM messages travel, and a connection manager over it.
 
 use super::args::Address;
-use super::output::{Failure, Stop, errno, errno_of};
+use super::output::{Failure, Stop, errno, errno_of, words};
 use nanocm::provider::{MadTransport, Raw, Udp};
 use nanocm::{Capacity, Cm, Config, Drive, random_seed};
 use std::net::SocketAddr;
@@ -40,8 +40,8 @@ impl Provider {
     /// The transport. No socket is opened yet.
     pub(crate) fn transport(&self) -> Result<Box<dyn MadTransport>, Stop> {
         let failed = |error: std::io::Error| {
-            let message = format!("the provider cannot start: {error}");
-            Failure::new(errno_of(&error), "provider", message)
+            let message = format!("the provider cannot start: {}", words(&error));
+            Failure::new(errno_of(&error), "host", message)
         };
         match self {
             Provider::Udp => Ok(Box::new(Udp::new((0, 0)).map_err(failed)?)),

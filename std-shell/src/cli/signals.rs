@@ -1,11 +1,21 @@
 //! SIGINT and SIGTERM as something to poll.
 
+use super::output::{Failure, errno_of, words};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// Events that a loop takes before it looks for signals again.
+pub(crate) const EVENTS_PER_TURN: usize = 256;
+
+/// What cannot be waited for.
+pub(crate) fn failure(error: io::Error) -> Failure {
+    let message = format!("cannot wait for signals: {}", words(&error));
+    Failure::new(errno_of(&error), "host", message)
+}
 
 /// The wish to stop.
 pub(crate) struct Signals {

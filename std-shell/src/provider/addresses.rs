@@ -47,8 +47,11 @@ impl Addresses {
 
     /// What changed since the last call. The first call finds all addresses added.
     pub(super) fn changes(&mut self) -> io::Result<Vec<Change>> {
-        let announced = self.take_announcements()?;
-        if self.looked && !announced {
+        if self.take_announcements()? {
+            // Owed until a look succeeds.
+            self.looked = false;
+        }
+        if self.looked {
             return Ok(Vec::new());
         }
         let now = dump()?;

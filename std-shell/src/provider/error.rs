@@ -97,9 +97,9 @@ impl OpenError {
     pub fn advice(&self) -> Option<&'static str> {
         match &self.cause {
             OpenCause::Held(holder) if holder.kernel => {
-                Some("use `--provider kernel`, or another network namespace, or unload rdma_rxe")
+                Some("use another network namespace, or unload rdma_rxe")
             }
-            OpenCause::Held(_) => Some("stop it, or use another local address (`--from`)"),
+            OpenCause::Held(_) => Some("stop it, or use another local address"),
             OpenCause::NotLocal => Some("`ip address` shows this host's addresses"),
             OpenCause::NoCapability => {
                 Some("run as root, or `setcap cap_net_raw+ep` the program, or use `--provider udp`")
@@ -107,7 +107,7 @@ impl OpenError {
             OpenCause::Denied => {
                 Some("look at the policies of SELinux, Landlock and systemd for this program")
             }
-            OpenCause::Refused(_) => Some("use `--provider kernel`"),
+            OpenCause::Refused(_) => Some("use an address that is not on a RoCE device"),
             OpenCause::Host | OpenCause::NoAddress => None,
         }
     }
@@ -212,7 +212,7 @@ mod tests {
         );
         assert_eq!((hardware.errno, hardware.cause_name()), (libc::EOPNOTSUPP, "unsupported"));
         for error in [soft_roce, hardware] {
-            assert!(error.advice().unwrap().contains("--provider kernel"));
+            assert!(error.advice().unwrap().starts_with("use a"));
         }
     }
 }

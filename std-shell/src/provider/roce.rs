@@ -70,7 +70,8 @@ impl<L: Link> Roce<L> {
     pub(super) fn open(&mut self, local: IpAddr, scope: u32) -> Result<(), OpenError> {
         let address = ScopedIp::of(with_scope(local, scope));
         self.look_around().map_err(|error| OpenError::host(address, &error))?;
-        if !local.is_unspecified() {
+        // As a GID: `::ffff:0.0.0.0` is a wildcard too.
+        if !address.gid.is_wildcard() {
             self.open_link(address, true)?;
             return Ok(());
         }

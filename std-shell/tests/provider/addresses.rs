@@ -185,3 +185,12 @@ fn many_addresses_are_served_fairly() {
         assert_eq!(endpoint.transport.counters().received, 2000);
     });
 }
+
+#[test]
+fn a_mapped_wildcard_is_a_wildcard() {
+    isolated(|| {
+        let mut endpoint = Endpoint::new("udp");
+        endpoint.transport.open(ip("::ffff:0.0.0.0"), 0).unwrap();
+        assert_eq!(news(&mut endpoint), [Added(ip("127.0.0.1"))]);
+    });
+}

@@ -5,7 +5,7 @@ mod scenes;
 mod tap;
 
 use super::output::{Failure, Object, Outcome, Stop, print_line, print_object};
-use nanocm::provider::Udp;
+use super::provider::Provider;
 use nanocm::{Capacity, Cm, Config, Drive, random_seed};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// A connection manager on one address.
 fn endpoint(ip: IpAddr, wire: &Arc<Wire>) -> Result<Cm, Stop> {
-    let transport = Tap::new(Udp::new((0, 0))?, wire.clone());
+    let transport = Tap::new(Provider::Udp.transport()?, wire.clone());
     let config = Config::new(random_seed()?);
     let cm = Cm::over(transport, config, Capacity::of(64), Drive::Thread)?;
     cm.open(SocketAddr::new(ip, 0))?;
