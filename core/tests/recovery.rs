@@ -464,6 +464,21 @@ fn a_change_of_mind_overtakes_what_was_not_sent_yet() {
         solo.accept(it.id);
         solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
         solo.says(&["REJ"]);
+        // What the peer ends or nobody waits for is not said any more.
+        let ended = solo.bring(ConnState::RepRcvd, true);
+        solo.cm.establish(solo.now, ended.id, &[]).unwrap();
+        let rej = ended.peer.rej(ended.comm_id, MessageKind::OTHER, RejectReason::CONSUMER);
+        let _ = solo.hears(&ended.peer, &rej);
+        solo.says(&[]);
+        solo.tells(&["ESTABLISHED", "DISCONNECTED"]);
+        let alone = solo.bring(ConnState::Established, true);
+        solo.cm.disconnect(solo.now, alone.id, &[]).unwrap();
+        solo.wait(Duration::from_millis(30_100));
+        assert_eq!(alone.states(&solo.cm).1, ConnState::Timewait);
+        solo.says(&[]);
+        for id in [ended.id, alone.id] {
+            solo.cm.destroy(solo.now, id).unwrap();
+        }
         // What an old connection still owed is not said in a new one.
         let old = solo.bring(ConnState::DreqRcvd, true);
         solo.cm.disconnect(solo.now, old.id, &[]).unwrap();

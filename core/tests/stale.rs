@@ -128,6 +128,24 @@ fn a_peer_that_has_started_anew_ends_what_was_pending_in_each_state() {
 }
 
 #[test]
+fn nothing_of_a_stale_connection_is_repeated() {
+    for (state, active, says) in
+        [(DreqSent, true, &["REJ"][..]), (RepSent, false, &["REJ", "DREQ"])]
+    {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, active);
+            solo.wait(SECOND);
+            // A repetition is owed, and not polled yet.
+            let second = anew(&it.peer);
+            let req = second.req(solo.ip, 7471);
+            expect_stale(&mut solo, &second, &req, says);
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+}
+
+#[test]
 fn a_rejected_peer_tries_again_with_the_same_queue_pair() {
     World::new().solo(|mut solo| {
         let listener = solo.listen(7471, 0);
@@ -483,8 +501,9 @@ fn an_mra_extends_the_wait_within_bounds() {
     // Never beyond 120 s from the start.
     patience(None, &[(1, 24), (60, 24)], 120.0);
     patience(None, &[(1, 31)], 120.0);
-    // A short one does not bring the end nearer.
+    // A short one does not bring the end nearer, be it the first or a later one.
     patience(None, &[(1, 10)], 30.0);
+    patience(None, &[(1, 24), (60, 15)], 1.0 + service + round_trip);
 }
 
 #[test]
