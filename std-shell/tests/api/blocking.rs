@@ -126,3 +126,17 @@ fn nobody_at_the_address_is_told_soon() {
         world.assert_clean();
     }
 }
+
+#[test]
+fn a_source_port_goes_with_the_routes_address() {
+    let world = World::new(nanocm::Drive::Thread);
+    let listener = world.listen();
+    thread::scope(|scope| {
+        scope.spawn(|| request(&listener).reject(RejectReason::CONSUMER, &[]));
+        let any = "0.0.0.0:5555".parse().unwrap();
+        let param = ConnParam::new(0x4000);
+        let connecting = world.client.connect_with(Some(any), at(SERVER), &param, soon());
+        let error = connecting.unwrap_err();
+        assert_eq!(error.local, Some("10.0.0.1:5555".parse().unwrap()), "{error}");
+    });
+}

@@ -39,6 +39,9 @@ fn a_source_address_and_port_are_used() {
         listener.line();
     }
     assert_eq!(listener.event("CONNECT_REQUEST")["peer"], "127.0.0.5:5555");
+    // The wildcard: whichever address, with this port.
+    let client = run(&format!("connect {local} --from 0.0.0.0:5556 --json")).with(0);
+    assert_eq!(first(&client, "local"), "127.0.0.1:5556");
 }
 
 /// Each connection needs its own 4-tuple.

@@ -47,6 +47,20 @@ fn a_listener_that_nobody_hears_ends_and_tells_its_peers() {
     client.end().with(0);
 }
 
+/// It has not made the connections it was to make, so it does not say that it is done.
+#[test]
+fn a_connecting_side_that_nobody_hears_ends_its_connections() {
+    isolated!();
+    let (mut listener, local) = listen("127.0.0.2:7471");
+    let mut client = start(&format!("connect {local} --count 50 --hold 200 --json"));
+    client.event("ESTABLISHED");
+    client.close_output();
+    assert_eq!(client.end().with(1).stderr, "");
+    for name in ["CONNECT_REQUEST", "ESTABLISHED", "DISCONNECTED"] {
+        assert_eq!(listener.event(name)["id"], 2);
+    }
+}
+
 #[test]
 fn a_full_disk_is_a_failure() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
