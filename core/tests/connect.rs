@@ -591,8 +591,16 @@ fn an_engine_connects_to_itself() {
 fn a_connection_that_begins_says_nothing_of_the_last_one_in_its_slot() {
     World::new().run(|mut pair| {
         let listener = pair.listen(7471, 0);
-        let (active, passive) = pair.established(7471);
+        let active = pair.connect(7471, &[]);
+        let passive = pair.expect(B, "CONNECT_REQUEST").event.id;
+        let (now, mut param) = (pair.now, ConnParam::new(0x21));
+        (param.srq, param.flow_control) = (true, true);
+        pair.cm(B).accept(now, passive, &param).unwrap();
+        pair.expect(A, "CONNECT_RESPONSE");
+        pair.establish(active, &[]);
+        pair.expect(A, "ESTABLISHED");
         pair.disconnect(A, active);
+        pair.expect(B, "ESTABLISHED");
         pair.expect(B, "DISCONNECTED");
         pair.disconnect(B, passive);
         pair.expect(A, "DISCONNECTED");

@@ -1,7 +1,7 @@
 //! What happens to a connection when messages are lost, repeated or late: who says what again, how
 //! often, until when, and what the applications hear of it.
 
-use nanocm_core::testing::{Capacity, Pair, Side::*, World};
+use nanocm_core::testing::{Capacity, Pair, Side::*, Solo, World};
 use nanocm_core::wire::{Attribute, Dreq, MessageKind, Rej, RejectReason, Rtu};
 use nanocm_core::{ConnParam, ConnState, DisconnectCause, EventKind, Instant, Unreachable};
 use std::time::Duration;
@@ -457,6 +457,114 @@ fn an_answer_overtakes_the_repetition_of_its_question() {
 }
 
 #[test]
+fn what_the_peer_ended_or_nobody_waits_for_is_not_said_any_more() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::RepRcvd, true);
+        solo.cm.establish(solo.now, it.id, &[]).unwrap();
+        let rej = it.peer.rej(it.comm_id, MessageKind::OTHER, RejectReason::CONSUMER);
+        let _ = solo.hears(&it.peer, &rej);
+        solo.says(&[]);
+        solo.tells(&["ESTABLISHED", "DISCONNECTED"]);
+        solo.assert_clean(&[it.id]);
+    });
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::Established, true);
+        solo.cm.disconnect(solo.now, it.id, &[]).unwrap();
+        solo.wait(Duration::from_millis(30_100));
+        assert_eq!(it.states(&solo.cm).1, ConnState::Timewait);
+        solo.says(&[]);
+        solo.assert_clean(&[it.id]);
+    });
+}
+
+#[test]
+fn a_new_attempt_begins_with_a_clean_record() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::ReqSent, true);
+        for seconds in [1, 2] {
+            solo.wait(Duration::from_secs(seconds));
+            let token = nanocm_core::SendToken::of(&solo.says(&["REQ"])[0]);
+            solo.cm.handle_send_failed(solo.now, token, 111);
+        }
+        solo.tells(&["UNREACHABLE"]);
+        solo.says(&["REJ"]);
+        solo.cm.reset(it.id).unwrap();
+        solo.connect(it.id);
+        let token = nanocm_core::SendToken::of(&solo.says(&["REQ"])[0]);
+        solo.cm.handle_send_failed(solo.now, token, 111);
+        solo.tells(&[]);
+        solo.assert_clean(&[it.id]);
+    });
+}
+
+/// What is called with the time, and how many seconds later something is due.
+type Timed = (&'static str, u64, fn(&mut Solo<'_>, Duration));
+
+const TIMED: [Timed; 8] = [
+    ("resolve_addr", 3, |solo, later| {
+        let id = solo.cm.create_id(nanocm_core::PortSpace::Tcp, 0).unwrap();
+        let to = (solo.peer_ip, 7471).into();
+        solo.now = solo.now + later;
+        solo.cm.resolve_addr(solo.now, id, None, to, Duration::from_secs(3)).unwrap();
+    }),
+    ("resolve_route", 3, |solo, later| {
+        let id = solo.cm.create_id(nanocm_core::PortSpace::Tcp, 0).unwrap();
+        let (to, time) = ((solo.peer_ip, 7471).into(), Duration::from_secs(3));
+        solo.cm.resolve_addr(solo.now, id, None, to, time).unwrap();
+        let (request, _) = solo.cm.poll_request().unwrap();
+        let path = solo.path(&solo.peer_at_home());
+        let found = nanocm_core::Outcome::AddrResolved { path };
+        solo.cm.handle_completion(solo.now, request, found).unwrap();
+        solo.now = solo.now + later;
+        solo.cm.resolve_route(solo.now, id, time).unwrap();
+    }),
+    ("connect", 1, |solo, later| {
+        let peer = solo.peer();
+        let id = solo.route_to(&peer);
+        solo.now = solo.now + later;
+        solo.connect(id);
+    }),
+    ("handle_datagram", 60, |solo, later| {
+        let peer = solo.peer();
+        solo.now = solo.now + later;
+        let _ = solo.hears(&peer, &peer.req(solo.ip, 7471));
+    }),
+    ("accept", 1, |solo, later| {
+        let it = solo.bring(ConnState::ReqRcvd, false);
+        solo.now = solo.now + later;
+        solo.accept(it.id);
+    }),
+    ("disconnect", 1, |solo, later| {
+        let it = solo.bring(ConnState::Established, true);
+        solo.now = solo.now + later;
+        solo.cm.disconnect(solo.now, it.id, &[]).unwrap();
+    }),
+    ("reject", 0, |solo, later| {
+        let it = solo.bring(ConnState::RepRcvd, true);
+        solo.now = solo.now + later;
+        solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
+    }),
+    ("destroy", 1, |solo, later| {
+        let it = solo.bring(ConnState::Established, true);
+        solo.now = solo.now + later;
+        solo.cm.destroy(solo.now, it.id).unwrap();
+    }),
+];
+
+#[test]
+fn each_call_brings_the_time() {
+    // Nothing else tells the engine that ten seconds have passed.
+    for (name, seconds, call) in TIMED {
+        World::new().solo(|mut solo| {
+            let _ = solo.listen(7471, 0);
+            call(&mut solo, Duration::from_secs(10));
+            let due = solo.cm.poll_at().expect(name).saturating_since(solo.now);
+            assert_eq!(due.as_millis() / 1000, u128::from(seconds), "{name}: {due:?}");
+        });
+    }
+}
+
+#[test]
 fn a_change_of_mind_overtakes_what_was_not_sent_yet() {
     World::new().solo(|mut solo| {
         let listener = solo.listen(7471, 0);
@@ -464,21 +572,6 @@ fn a_change_of_mind_overtakes_what_was_not_sent_yet() {
         solo.accept(it.id);
         solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
         solo.says(&["REJ"]);
-        // What the peer ends or nobody waits for is not said any more.
-        let ended = solo.bring(ConnState::RepRcvd, true);
-        solo.cm.establish(solo.now, ended.id, &[]).unwrap();
-        let rej = ended.peer.rej(ended.comm_id, MessageKind::OTHER, RejectReason::CONSUMER);
-        let _ = solo.hears(&ended.peer, &rej);
-        solo.says(&[]);
-        solo.tells(&["ESTABLISHED", "DISCONNECTED"]);
-        let alone = solo.bring(ConnState::Established, true);
-        solo.cm.disconnect(solo.now, alone.id, &[]).unwrap();
-        solo.wait(Duration::from_millis(30_100));
-        assert_eq!(alone.states(&solo.cm).1, ConnState::Timewait);
-        solo.says(&[]);
-        for id in [it.id, ended.id, alone.id] {
-            solo.cm.destroy(solo.now, id).unwrap();
-        }
         // What an old connection still owed is not said in a new one.
         let old = solo.bring(ConnState::DreqRcvd, true);
         solo.cm.disconnect(solo.now, old.id, &[]).unwrap();
@@ -487,7 +580,7 @@ fn a_change_of_mind_overtakes_what_was_not_sent_yet() {
         solo.says(&[]);
         solo.connect(old.id);
         solo.says(&["REQ"]);
-        solo.assert_clean(&[listener, old.id]);
+        solo.assert_clean(&[listener, it.id, old.id]);
     });
 }
 
@@ -497,7 +590,7 @@ fn a_transport_that_cannot_send_ends_the_attempt_the_second_time() {
         let peer = solo.peer();
         let id = solo.route_to(&peer);
         solo.connect(id);
-        let fail = |solo: &mut nanocm_core::testing::Solo<'_>, errno| {
+        let fail = |solo: &mut Solo<'_>, errno| {
             let mut mad = [0; 256];
             let sent = solo.cm.poll_transmit(solo.now, &mut mad).expect("a REQ");
             assert_eq!(sent.token, nanocm_core::SendToken::of(&mad));

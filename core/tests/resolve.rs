@@ -264,6 +264,58 @@ fn a_wildcard_bind_leaves_the_source_to_the_host() {
 }
 
 #[test]
+fn a_source_must_be_ours() {
+    with_addresses(&["[fe80::1%3]:0"], |mut solo| {
+        let id = idle(&mut solo);
+        let untouched = format!("{:?}", solo.cm);
+        for (source, to, error) in [
+            ("10.0.0.9:0", "10.0.0.1:7471", BindError::AddrNotLocal),
+            ("[fe80::1]:0", "[fe80::2%3]:7471", BindError::ScopeMissing),
+            ("[fe80::1%4]:0", "[fe80::2%4]:7471", BindError::AddrNotLocal),
+        ] {
+            let refused = resolve(&mut solo, id, Some(source), to);
+            assert_eq!(refused, Err(ResolveError::Bind { error }), "{source}");
+        }
+        assert_eq!(format!("{:?}", solo.cm), untouched);
+        solo.assert_clean(&[id]);
+    });
+}
+
+#[test]
+fn an_error_that_nobody_has_heard_is_old_news_when_the_next_question_is_asked() {
+    World::new().solo(|mut solo| {
+        let id = idle(&mut solo);
+        resolve(&mut solo, id, None, "10.0.0.1:7471").unwrap();
+        solo.wait(2 * SECOND);
+        resolve(&mut solo, id, None, "10.0.0.1:7471").unwrap();
+        solo.tells(&[]);
+        let (request, _) = question(&mut solo);
+        answer(&mut solo, request, found("10.0.0.2:0", "10.0.0.1:0")).unwrap();
+        solo.cm.resolve_route(solo.now, id, SECOND).unwrap();
+        solo.wait(2 * SECOND);
+        solo.cm.resolve_route(solo.now, id, SECOND).unwrap();
+        solo.tells(&["ADDR_RESOLVED"]);
+        solo.assert_clean(&[id]);
+    });
+}
+
+#[test]
+fn a_wildcard_may_leave_from_a_link_local_address() {
+    with_addresses(&["[fe80::1%3]:0"], |mut solo| {
+        let id = idle(&mut solo);
+        solo.cm.bind(id, addr("[::]:5000")).unwrap();
+        resolve(&mut solo, id, None, "[fd00::9]:7471").unwrap();
+        let (request, _) = question(&mut solo);
+        answer(&mut solo, request, found("[fe80::1%3]:0", "[fd00::9]:0")).unwrap();
+        solo.tells(&["ADDR_RESOLVED"]);
+        assert_eq!(solo.cm.local_addr(id), Ok(addr("[fe80::1%3]:5000")));
+        let key = solo.cm.destroy(solo.now, id).unwrap().unwrap();
+        assert_eq!(key.local, scoped("[::]:0"));
+        solo.assert_clean(&[]);
+    });
+}
+
+#[test]
 fn a_specific_bind_is_the_source_asked_for() {
     with_addresses(&["10.0.0.3:0"], |mut solo| {
         let id = idle(&mut solo);

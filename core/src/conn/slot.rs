@@ -187,6 +187,8 @@ impl ConnSlot {
         self.peer_initiator_depth = 0;
         self.peer_retry_counts = 0;
         self.peer_ack_delay = 0;
+        self.set(flag::PEER_SRQ, false);
+        self.set(flag::PEER_FLOW_CONTROL, false);
         self.put_peers_data(&[]);
     }
 

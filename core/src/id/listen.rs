@@ -38,7 +38,6 @@ impl Ids<'_> {
         self.ports.listen(&mut held, local).map_err(|_| ListenError::ListenConflict)?;
         let slot = self.slot_mut(index);
         slot.held = held;
-        slot.set(flag::REUSE, false);
         self.set_stage(index, Stage::Listen { backlog, waiting: 0 }, "listen");
         self.listeners.insert(self.table.slots_mut(), hash, index);
         Ok(())

@@ -184,7 +184,6 @@ impl Cm<'_> {
                 Ok(())
             }
             (State::AddrQuery | State::RouteQuery, Outcome::Failed(errno)) => {
-                self.conns.question_over(conn);
                 self.query_failed(index, errno);
                 Ok(())
             }
@@ -234,7 +233,6 @@ impl Cm<'_> {
     pub(crate) fn query_failed(&mut self, index: usize, errno: i32) {
         let slot = self.ids.slot_mut(index);
         slot.set_errno(errno);
-        slot.sequence = slot.sequence.wrapping_add(1);
         let Some(conn) = slot.conn.get() else { return };
         if self.ids.state(index) == State::RouteQuery {
             self.conns.question_over(conn);
