@@ -297,6 +297,18 @@ fn a_response_that_is_overtaken_by_a_rejection_is_not_told() {
 }
 
 #[test]
+fn a_response_that_was_answered_before_it_was_told_is_not_told() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ReqSent, true);
+        let _ = solo.hears(&it.peer, &it.peer.rep(it.comm_id));
+        solo.cm.establish(solo.now, it.id, &[]).unwrap();
+        solo.tells(&["ESTABLISHED"]);
+        solo.says(&["RTU"]);
+        solo.assert_clean(&[it.id]);
+    });
+}
+
+#[test]
 fn a_request_that_nobody_has_seen_is_given_up_without_a_word() {
     World::new().solo(|mut solo| {
         let listener = solo.listen(7471, 1);

@@ -146,6 +146,25 @@ fn a_failed_address_query_leaves_the_identifier_as_it_was() {
 }
 
 #[test]
+fn a_port_that_was_bound_after_a_failed_query_survives_the_next() {
+    World::new().solo(|mut solo| {
+        let id = idle(&mut solo);
+        for bound in [State::Idle, State::AddrBound] {
+            let source = (bound == State::Idle).then_some("10.0.0.2:4000");
+            resolve(&mut solo, id, source, "10.0.0.1:7471").unwrap();
+            solo.wait(2 * SECOND);
+            solo.tells(&["ADDR_ERROR"]);
+            assert_eq!(solo.cm.state(id), Ok(bound));
+            if bound == State::Idle {
+                assert_eq!(solo.cm.bind(id, addr("10.0.0.2:5000")), Ok(5000));
+            }
+        }
+        assert_eq!(solo.cm.local_addr(id), Ok(addr("10.0.0.2:5000")));
+        solo.assert_clean(&[id]);
+    });
+}
+
+#[test]
 fn a_question_that_is_not_answered_in_time_has_failed() {
     for asked in [true, false] {
         World::new().solo(|mut solo| {

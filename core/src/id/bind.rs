@@ -130,7 +130,6 @@ impl Ids<'_> {
         slot.local_port = port;
         slot.scope = want.local.scope.max(want.remote.map_or(0, |(remote, _)| remote.scope));
         slot.set(flag::WILDCARD, want.local.gid.is_wildcard());
-        slot.set(flag::AF_ONLY, want.af_only);
         if let Some((remote, remote_port)) = want.remote {
             slot.remote = remote.gid;
             slot.remote_port = remote_port;

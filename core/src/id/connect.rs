@@ -198,10 +198,7 @@ impl Cm<'_> {
             Outcome::AcceptOverdue => {
                 self.end_attempt(index, pending::CONNECT_ERROR, errno::ETIMEDOUT);
             }
-            Outcome::Disconnected(cause) => {
-                self.ids.unmark(index, pending::CONNECT_RESPONSE);
-                self.ids.disconnected(index, cause);
-            }
+            Outcome::Disconnected(cause) => self.ids.disconnected(index, cause),
             Outcome::TimewaitExit => self.ids.mark(index, pending::TIMEWAIT_EXIT),
         }
     }
