@@ -332,6 +332,7 @@ fn listeners_answer_for_their_own_address_and_the_wildcard_for_the_rest() {
         solo.cm.bind(only_v6, addr("[::]:9002")).unwrap();
         solo.cm.listen(only_v6, 0).unwrap();
         ids.push(only_v6);
+        let mut refused = 0;
         for (ours, port, listener) in [
             ("10.0.0.2:0", 9000, Some(ids[0])),
             ("10.0.0.3:0", 9000, None),
@@ -353,6 +354,8 @@ fn listeners_answer_for_their_own_address_and_the_wildcard_for_the_rest() {
                 kind => panic!("{kind:?}"),
             });
             assert_eq!(asked, listener, "{ours} {port}");
+            refused += u32::from(listener.is_none());
+            assert_eq!(solo.cm.counters().no_listener, refused, "here, or anywhere");
             match told {
                 Some(event) => ids.push(event.id),
                 None => drop(solo.says(&["REJ"])),
