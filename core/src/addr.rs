@@ -211,6 +211,15 @@ impl ServiceId {
         }
     }
 
+    /// Whether it is asked for with a SIDR_REQ: services of datagram port spaces, and of that for any
+    /// transport.
+    pub const fn serves_datagrams(self) -> bool {
+        match self.to_port() {
+            Some((space, _)) => matches!(space, PortSpace::Udp | PortSpace::Ipoib | PortSpace::Ib),
+            None => false,
+        }
+    }
+
     /// Port space and port, if this is a service ID of the IP CM service.
     pub const fn to_port(self) -> Option<(PortSpace, u16)> {
         if self.0 >> 32 != 0 {

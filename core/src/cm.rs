@@ -1,9 +1,9 @@
 //! [`Cm`]: the engine. Construction, what goes in (`handle_*`), what comes out (`poll_*`). Dispatch
 //! only: the protocol is in `conn/`, the identifiers and their operations are in `id/`.
 
-use crate::addr::{Path, ScopedIp, ServiceId};
+use crate::addr::Path;
 use crate::config::Config;
-use crate::conn::{ConnParts, ConnState, Conns, Known, PeerHashes, Reply, Verdict};
+use crate::conn::{ConnParts, ConnState, Conns};
 use crate::error::OpError;
 use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
@@ -15,7 +15,7 @@ use crate::stats::{Counters, Disposition, IgnoreReason, bump};
 use crate::storage::Parts;
 use crate::time::Instant;
 use crate::wire::roce::FrameFault;
-use crate::wire::{IpCmHeader, Mad, Message, MessageKind, RejectReason, Req};
+use crate::wire::{Mad, Message};
 use core::fmt;
 use core::net::SocketAddr;
 
@@ -51,6 +51,8 @@ pub enum SetupError {
     BadPortRange,
     /// A timeout code above 31, or more than 15 CM retries: their fields do not hold more.
     BadTimer,
+    /// `max_path_mtu` is no code of a path MTU.
+    BadMtu,
     /// A table without a single slot.
     NoStorage,
     /// Fewer deadline entries than connections.
@@ -68,6 +70,7 @@ impl fmt::Display for SetupError {
             SetupError::BadPrefix => "comm_id_prefix: at most 8 bits, and the value must fit them",
             SetupError::TooFewDeadlines => "there must be a deadline entry for each connection",
             SetupError::BadTimer => "timeout codes have 5 bits (0 to 31), CM retries 4 (0 to 15)",
+            SetupError::BadMtu => "max_path_mtu: 1 (256 octets) to 5 (4096)",
             SetupError::NoStorage => "every table needs at least one slot",
             SetupError::PortMapTooSmall => "port_range: more numbers than the port map has bits",
             SetupError::BadPortRange => "port_range: low must be at least 1 and not above high",
@@ -98,6 +101,9 @@ impl<'s> Cm<'s> {
             || config.max_cm_retries > 15
         {
             return Err(SetupError::BadTimer);
+        }
+        if !matches!(config.max_path_mtu, 1..=5) {
+            return Err(SetupError::BadMtu);
         }
         if parts.has_gap() {
             return Err(SetupError::NoStorage);
@@ -159,113 +165,15 @@ impl Cm<'_> {
             Message::Rtu(rtu) => self.conns.on_rtu(path, &rtu),
             Message::Dreq(dreq) => self.conns.on_dreq(path, &dreq),
             Message::Drep(drep) => self.conns.on_drep(path, &drep),
-            Message::SidrReq(_) | Message::SidrRep(_) | Message::Lap(_) | Message::Apr(_) => {
-                self.conns.counters.ignore(IgnoreReason::Unsupported).into()
-            }
+            Message::SidrReq(req) => self.on_sidr_req(path, &req),
+            Message::SidrRep(rep) => self.conns.on_sidr_rep(path, &rep),
+            Message::Lap(lap) => self.conns.on_lap(path, &lap),
+            Message::Apr(_) => self.conns.counters.ignore(IgnoreReason::Unsupported).into(),
         };
         if let Some((id, outcome)) = verdict.outcome {
             self.settle(id, outcome);
         }
         verdict.disposition
-    }
-
-    /// A REQ: a repetition, a sign that its peer has started anew, or a request to a listener.
-    fn on_req(&mut self, path: &Path, req: &Req<&Mad>) -> Verdict {
-        match self.conns.classify(path, req) {
-            Known::Duplicate(conn) => self.conns.on_duplicate_req(conn),
-            Known::Stale(conn) => {
-                let outcome = self.conns.tear_down_stale(conn);
-                let disposition = self.refuse(path, req, RejectReason::STALE).disposition;
-                Verdict { disposition, outcome }
-            }
-            Known::Spoofed => {
-                bump(&mut self.conns.counters.stale_spoofed);
-                self.refuse(path, req, RejectReason::STALE)
-            }
-            Known::New(hashes) => self.admit(path, req, hashes),
-        }
-    }
-
-    /// The acceptance filter (facts: linux-rdma-cm §1.7), in Linux's order; only that a port that is
-    /// bound and not listened on is refused last.
-    fn admit(&mut self, path: &Path, req: &Req<&Mad>, hashes: PeerHashes) -> Verdict {
-        let service: ServiceId = req.service_id();
-        if !self.ids.may_be_listened_on(service) {
-            bump(&mut self.conns.counters.no_listener);
-            return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
-        }
-        if req.transport_service_type() != 0 || !service.makes_connections() {
-            bump(&mut self.conns.counters.bad_transport);
-            return self.refuse(path, req, RejectReason::INVALID_TRANSPORT_TYPE);
-        }
-        let local = ScopedIp::new(req.primary_remote_gid(), path.scope());
-        let Some(gid_index) = self.gids.find(local).filter(|_| self.may_answer_to(path, req))
-        else {
-            bump(&mut self.conns.counters.bad_primary_path);
-            let reply = self.rejection(path, req, RejectReason::INVALID_PRIMARY_GID);
-            self.conns.reply(reply.with_gid(self.gids.hint(path.local_ip())));
-            return Disposition::Accepted.into();
-        };
-        let Some(header) = self.ip_cm_header(path, req) else {
-            bump(&mut self.conns.counters.bad_ip_cm_header);
-            return self.refuse(path, req, RejectReason::CONSUMER);
-        };
-        let destination = ScopedIp::new(header.destination.into(), path.scope());
-        let Some(listener) = self.ids.find_listener(service, destination) else {
-            bump(&mut self.conns.counters.no_listener);
-            return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
-        };
-        if !self.ids.has_room(listener) {
-            return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
-        }
-        let Some((id, conn)) = self.claim_for(listener) else {
-            bump(&mut self.conns.counters.no_resources);
-            return self.refuse(path, req, RejectReason::NO_RESOURCES);
-        };
-        self.conns.admit(conn, path, req, req.consumer_data(), gid_index, hashes);
-        self.ids.request(id, listener, conn, &header, path.scope());
-        Disposition::Accepted.into()
-    }
-
-    /// The IP CM header, if it is of our version and speaks of us and of somebody.
-    fn ip_cm_header(&self, path: &Path, req: &Req<&Mad>) -> Option<IpCmHeader> {
-        let header = req.ip_cm().ok()?;
-        let destination = ScopedIp::new(header.destination.into(), path.scope());
-        let from_nobody = header.source.is_unspecified() || header.source.is_multicast();
-        (self.gids.find(destination).is_some() && !from_nobody).then_some(header)
-    }
-
-    /// An identifier and a connection for a request; neither, if one is wanting.
-    fn claim_for(&mut self, listener: usize) -> Option<(usize, usize)> {
-        let id = self.ids.admit(listener)?;
-        match self.conns.claim(id) {
-            Some(conn) => Some((id, conn)),
-            None => {
-                self.let_go(id);
-                None
-            }
-        }
-    }
-
-    /// A third party must not be made the target of our answers: on RoCE the path in the REQ leads
-    /// back to where the packet came from.
-    fn may_answer_to(&self, path: &Path, req: &Req<&Mad>) -> bool {
-        match path {
-            Path::Roce(arrived) => self.config.lenient || arrived.remote == req.primary_local_gid(),
-            Path::Ib(_) => true,
-        }
-    }
-
-    fn refuse(&mut self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Verdict {
-        let reply = self.rejection(path, req, reason);
-        self.conns.reply(reply);
-        Disposition::Accepted.into()
-    }
-
-    fn rejection(&self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Reply {
-        Reply::reject(path, req.transaction_id(), reason)
-            .of(MessageKind::REQ)
-            .between(0, req.local_comm_id())
     }
 
     /// A frame that the host could not unwrap, for the same ledger.

@@ -39,6 +39,9 @@ pub struct Config {
     pub max_cm_retries: u8,
     /// Target ACK Delay of our REPs (code). Default 15 (134 ms).
     pub target_ack_delay: u8,
+    /// The largest path MTU that our queue pairs take (code: 1 = 256 … 5 = 4096 octets). A REQ with a
+    /// larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
+    pub max_path_mtu: u8,
     /// Default backlog of a listener, for `listen` with backlog 0. Default 1024.
     pub default_backlog: u32,
 }
@@ -56,6 +59,7 @@ impl fmt::Debug for Config {
             .field("local_cm_response_timeout", &self.local_cm_response_timeout)
             .field("max_cm_retries", &self.max_cm_retries)
             .field("target_ack_delay", &self.target_ack_delay)
+            .field("max_path_mtu", &self.max_path_mtu)
             .field("default_backlog", &self.default_backlog)
             .finish_non_exhaustive()
     }
@@ -71,8 +75,12 @@ pub struct Timers {
     /// In all, from `connect` to UNREACHABLE, unless `ConnParam::timeout` says otherwise; also from
     /// `accept` to UNREACHABLE, and from `disconnect` to a DISCONNECTED by timeout. Default 30 s.
     pub deadline: Duration,
-    /// A peer's MRA extends the deadline up to this far from the start. Default 120 s.
+    /// A peer's MRA extends the deadline up to this far from the start, 109 minutes at most. Default
+    /// 120 s.
     pub max_wait: Duration,
+    /// The first retransmission of a SIDR_REQ; then it doubles. Default 4.096 s: who answers at once
+    /// takes a repeated one for another (Linux).
+    pub sidr_first_retry: Duration,
     /// For the application to accept or reject a request. Then it is rejected. Default 60 s.
     pub accept_deadline: Duration,
 }
@@ -89,6 +97,7 @@ impl Config {
                 first_retry: Duration::from_secs(1),
                 deadline: Duration::from_secs(30),
                 max_wait: Duration::from_secs(120),
+                sidr_first_retry: Duration::from_millis(4096),
                 accept_deadline: Duration::from_secs(60),
             },
             lenient: false,
@@ -96,6 +105,7 @@ impl Config {
             local_cm_response_timeout: 18,
             max_cm_retries: 15,
             target_ack_delay: 15,
+            max_path_mtu: 5,
             default_backlog: 1024,
         }
     }

@@ -132,14 +132,16 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "not legal for an ID in {state} at this point of its connection";
-        /// IDs of this port space resolve services, they make no connections.
-        WrongPortSpace = EINVAL, "IDs of this port space do not make connections";
+        /// IDs of this port space resolve datagram services: there is no connection.
+        WrongPortSpace = EINVAL, "IDs of this port space resolve datagram services, they have no connection";
         /// More private data than the message takes.
         PrivateDataTooLong {
             /// The most it takes, in octets.
             limit: usize
         } = EMSGSIZE, "private data too long: the message takes {limit} octets";
-        /// The queue pair number is another live connection's, or not a 24-bit number.
+        /// The queue pair number, or the ECE vendor ID, has more than 24 bits.
+        NumberTooLarge = EINVAL, "queue pair numbers and ECE vendor IDs have 24 bits";
+        /// The queue pair number is another live connection's.
         QpnInUse = EADDRINUSE, "the queue pair is in use by another live connection";
         /// The peer has given the connection up; see the event.
         AlreadyGone = ECONNABORTED, "the peer has given up this connection";

@@ -1,8 +1,9 @@
 //! What the application is told: small `Copy` values. Private data stay in the ID's slot and are
 //! read with `Cm::private_data` until the next call that concerns the ID.
 
+use crate::conn::Transport;
 use crate::handle::Id;
-use crate::wire::RejectReason;
+use crate::wire::{Ece, RejectReason, SidrStatus};
 use core::fmt;
 
 /// Something happened to an ID.
@@ -29,7 +30,7 @@ pub enum EventKind {
     RouteResolved,
     /// It could not be found; the ID is back in ADDR_RESOLVED. Errno.
     RouteError(i32),
-    /// A peer asks to connect. Private data: 56 octets.
+    /// A peer asks to connect, or for a datagram service. Private data: 56 octets, or 180.
     ConnectRequest {
         /// Whom it asked.
         listener: Id,
@@ -41,11 +42,15 @@ pub enum EventKind {
         /// What it offers, from our point of view.
         peer: PeerParam,
     },
-    /// The connection stands.
+    /// The connection stands. Or the datagram service has answered: `Cm::peer_param` has its queue
+    /// pair and Q_Key, `Cm::path` the way. Private data then: 136 octets.
     Established,
     /// The peer, or its connection manager, refused. Private data: 148 octets, and
     /// `Cm::additional_info`. Ends the attempt.
     Rejected(RejectReason),
+    /// The datagram service, or its connection manager, refused. Private data: 136 octets, and
+    /// `Cm::additional_info`. Ends the attempt. A REJECTED too.
+    SidrRejected(SidrStatus),
     /// The peer did not answer. Ends the attempt.
     Unreachable(Unreachable),
     /// This side could not go on: ETIMEDOUT, the application did not answer a request in time, which
@@ -68,7 +73,7 @@ impl EventKind {
             EventKind::ConnectRequest { .. } => "CONNECT_REQUEST",
             EventKind::ConnectResponse { .. } => "CONNECT_RESPONSE",
             EventKind::Established => "ESTABLISHED",
-            EventKind::Rejected(_) => "REJECTED",
+            EventKind::Rejected(_) | EventKind::SidrRejected(_) => "REJECTED",
             EventKind::Unreachable(_) => "UNREACHABLE",
             EventKind::ConnectError(_) => "CONNECT_ERROR",
             EventKind::Disconnected(_) => "DISCONNECTED",
@@ -122,12 +127,19 @@ impl fmt::Display for DisconnectCause {
 }
 
 /// What the peer's REQ or REP offers, turned round to our point of view (`struct rdma_conn_param`
-/// as events carry it): its initiator depth is our responder resources.
+/// as events carry it): its initiator depth is our responder resources. Of a SIDR_REP the queue pair
+/// number, Q_Key and ECE count; a SIDR_REQ says nothing of its sender's queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct PeerParam {
     /// The peer's queue pair number, 24 bits.
     pub qpn: u32,
+    /// Of a datagram service: the Q_Key that its queue pair expects.
+    pub qkey: u32,
+    /// The transport asked for.
+    pub transport: Transport,
+    /// What the peer's vendor says.
+    pub ece: Ece,
     /// The first PSN the peer will send, 24 bits.
     pub starting_psn: u32,
     /// RDMA reads and atomics the peer wants outstanding towards us.

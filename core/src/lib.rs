@@ -117,6 +117,7 @@ extern crate alloc;
 #[macro_use]
 mod fmt;
 pub mod addr;
+mod admission;
 mod cm;
 mod config;
 pub mod conn;
@@ -142,11 +143,11 @@ pub mod wire;
 pub use addr::{Gid, Path, PortSpace, RocePath, ScopedIp, ServiceId};
 pub use cm::{Cm, SetupError, Transmit};
 pub use config::{Config, Timers};
-pub use conn::{ConnParam, ConnState, QpAttrs, QpState};
+pub use conn::{ConnParam, ConnState, QpAttrs, QpState, Transport};
 pub use event::{DisconnectCause, Event, EventKind, PeerParam, Unreachable};
 pub use gids::{GidEntry, PortEvent};
 pub use handle::{Id, RequestId, SendToken};
-pub use id::{IdOption, State};
+pub use id::{IdOption, State, Transports};
 #[cfg(feature = "alloc")]
 pub use memory::{Capacity, Memory};
 pub use request::{Outcome, Request, Route};
@@ -156,3 +157,4 @@ pub use share::{Inbound, Inbox};
 pub use stats::{Counters, Disposition, IgnoreReason};
 pub use storage::{Parts, Storage};
 pub use time::Instant;
+pub use wire::Ece;

@@ -62,7 +62,7 @@ reasons! {
     WrongQpn "wrong-qpn",
     /// The listener's backlog is full; the peer will repeat its REQ.
     BacklogFull "backlog-full",
-    /// A message this engine does not act on yet (SIDR, LAP, APR).
+    /// A message of alternate paths, which there are none of: an APR, a LAP on RoCE.
     Unsupported "unsupported",
 }
 
@@ -107,7 +107,10 @@ pub struct Counters {
     pub bad_ip_cm_header: u32,
     /// Requests refused for their primary path (REJ 12).
     pub bad_primary_path: u32,
-    /// Requests refused for their transport type (REJ 9).
+    /// Requests refused for their path MTU (REJ 26).
+    pub bad_path_mtu: u32,
+    /// Requests refused for their transport type (REJ 9), or to the wrong kind of port space (SIDR
+    /// status 2).
     pub bad_transport: u32,
     /// Requests refused because every slot was in use (REJ 3).
     pub no_resources: u32,
@@ -123,6 +126,8 @@ pub struct Counters {
     pub accept_overdue: u32,
     /// Connections that reached ESTABLISHED.
     pub established: u32,
+    /// Datagram services that answered.
+    pub resolved: u32,
 }
 
 impl Counters {

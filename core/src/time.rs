@@ -65,6 +65,11 @@ impl Tick {
         Tick(now.0.saturating_add(nanos).div_ceil(1_000_000) as u32)
     }
 
+    /// The tick so many milliseconds later.
+    pub(crate) const fn plus_millis(self, millis: u32) -> Tick {
+        Tick(self.0.wrapping_add(millis))
+    }
+
     /// Whether this tick has been reached when the clock shows `now`.
     pub(crate) const fn is_due(self, now: Tick) -> bool {
         self.ahead_of(now) <= 0
@@ -102,6 +107,15 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(12 * 86_400);
 /// ignored.
 pub const fn code_to_duration(code: u8) -> Duration {
     Duration::from_nanos(4096u64 << (code & 31))
+}
+
+/// The shortest duration a code has that is not shorter than this.
+pub const fn duration_to_code(duration: Duration) -> u8 {
+    let mut code = 0;
+    while code < 31 && (4096u128 << code) < duration.as_nanos() {
+        code += 1;
+    }
+    code
 }
 
 #[cfg(test)]

@@ -174,9 +174,10 @@ fn attributes_that_are_no_connection_message_are_counted() {
             let mut mad = it.peer.dreq(it.comm_id, it.qpn);
             Header(&mut mad).set_attribute(Attribute(attribute));
             match attribute {
-                0x10..=0x16 => {}
-                // SIDR, LAP and APR: known, not acted upon yet.
-                0x17..=0x1a => ignored(&mut solo, &it.peer, &mad, IgnoreReason::Unsupported),
+                0x10..=0x17 => {}
+                0x18 => ignored(&mut solo, &it.peer, &mad, IgnoreReason::UnknownConnection),
+                // LAP and APR, on RoCE.
+                0x19..=0x1a => ignored(&mut solo, &it.peer, &mad, IgnoreReason::Unsupported),
                 _ => ignored(&mut solo, &it.peer, &mad, IgnoreReason::Attribute),
             }
         }

@@ -399,7 +399,8 @@ fn a_queue_pair_is_free_when_its_connection_is_over() {
         let untouched = format!("{:?}", solo.cm);
         let busy = Err(ConnectError::QpnInUse);
         assert_eq!(solo.cm.connect(solo.now, two, &param), busy);
-        assert_eq!(solo.cm.connect(solo.now, two, &ConnParam::new(1 << 24)), busy);
+        let large = Err(ConnectError::NumberTooLarge);
+        assert_eq!(solo.cm.connect(solo.now, two, &ConnParam::new(1 << 24)), large);
         assert_eq!(format!("{:?}", solo.cm), untouched);
         let rej = peer.rej(comm_id, MessageKind::REQ, RejectReason::CONSUMER);
         let _ = solo.hears(&peer, &rej);

@@ -102,10 +102,11 @@ fn a_full_backlog_is_silent_until_there_is_room() {
         solo.accept(ids[0]);
         solo.cm.reject(solo.now, ids[3], RejectReason::CONSUMER, &[]).unwrap();
         solo.says(&["REP", "REJ"]);
-        // The peers repeat themselves: two are duplicates that are answered again, two are new.
+        // The peers repeat themselves: two are duplicates that are answered again, two must have
+        // patience, two are new.
         hear_all(&mut solo);
         let more: Vec<_> = solo.tells(&["CONNECT_REQUEST"; 2]).iter().map(|e| e.id).collect();
-        solo.says(&["REP", "REJ"]);
+        solo.says(&["REP", "MRA", "MRA", "REJ"]);
         assert_eq!(solo.cm.counters().ignored_for(IgnoreReason::BacklogFull), 2);
         assert_eq!(ask(&mut solo), Disposition::Ignored(IgnoreReason::BacklogFull));
         solo.assert_clean(&[&ids[..], &more, &[listener]].concat());

@@ -355,23 +355,6 @@ fn a_stale_handle_is_refused_by_every_operation() {
 }
 
 #[test]
-fn identifiers_of_datagram_spaces_make_no_connections() {
-    for space in [PortSpace::Udp, PortSpace::Ipoib] {
-        World::new().solo(|mut solo| {
-            let id = solo.cm.create_id(space, 0).unwrap();
-            let to = SocketAddr::new(solo.peer_ip, 7471);
-            let route = Route::new(solo.path(&solo.peer_at_home()));
-            solo.cm.set_route(solo.now, id, to, &route).unwrap();
-            let untouched = format!("{:?}", solo.cm);
-            let refused = solo.cm.connect(solo.now, id, &ConnParam::new(1));
-            assert_eq!(refused, Err(nanocm_core::error::ConnectError::WrongPortSpace));
-            assert_eq!(format!("{:?}", solo.cm), untouched);
-            solo.assert_clean(&[id]);
-        });
-    }
-}
-
-#[test]
 fn the_state_is_looked_at_before_the_arguments() {
     World::new().solo(|mut solo| {
         let it = solo.bring(ConnState::Established, true);

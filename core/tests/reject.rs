@@ -25,7 +25,7 @@ const ABORTED: Then = Then::Tells("REJECTED", Timewait);
 const ENDED: Then = Then::Tells("DISCONNECTED", Timewait);
 
 /// Every state, with the side that has it.
-const EVERYWHERE: [(ConnState, bool); 15] = [
+const EVERYWHERE: [(ConnState, bool); 17] = [
     (Idle, true),
     (Idle, false),
     (ReqSent, true),
@@ -41,6 +41,8 @@ const EVERYWHERE: [(ConnState, bool); 15] = [
     (Timewait, true),
     (Timewait, false),
     (RejSent, false),
+    (SidrReqSent, true),
+    (SidrResolved, true),
 ];
 
 /// Hands a message to a connection in some state, and sees that it does what it should.
@@ -73,7 +75,9 @@ fn rejs(state: ConnState) -> [Then; 6] {
         // The peer's number is not known yet: one that is named cannot be compared.
         ReqSent => [REJECTED, REJECTED, REJECTED, UNKNOWN, REJECTED, UNKNOWN],
         // The peer does not know our number.
-        ReqRcvd | RejSent | Idle => [UNKNOWN; 6],
+        ReqRcvd | RejSent | Idle | SidrReqRcvd | SidrRepSent => [UNKNOWN; 6],
+        // There is no connection to reject.
+        SidrReqSent | SidrResolved => [UNKNOWN, UNKNOWN, TOO_LATE, UNKNOWN, TOO_LATE, UNKNOWN],
         RepRcvd | RepSent => [UNKNOWN, UNKNOWN, UNKNOWN, ABORTED, UNKNOWN, ABORTED],
         Established | DreqSent => [UNKNOWN, UNKNOWN, UNKNOWN, ENDED, UNKNOWN, ENDED],
         DreqRcvd | Timewait => [UNKNOWN, UNKNOWN, UNKNOWN, TOO_LATE, UNKNOWN, TOO_LATE],
@@ -109,6 +113,7 @@ fn a_timeout_finds_its_connection_by_the_senders_ca_guid() {
     for (state, active) in EVERYWHERE {
         let then = match state {
             ReqSent | Idle | Timewait => UNKNOWN,
+            SidrReqSent | SidrResolved | SidrReqRcvd | SidrRepSent => UNKNOWN,
             ReqRcvd => REJECTED,
             RepRcvd | RepSent => ABORTED,
             Established | DreqSent => ENDED,
@@ -335,6 +340,8 @@ fn last_word(state: ConnState) -> (&'static [&'static str], Option<(MessageKind,
         DreqRcvd => (&["DREP"], None),
         // A DREQ is on its way; the others owe nothing.
         DreqSent | Timewait | Idle | RejSent => (&[], None),
+        SidrReqRcvd => (&["SIDR_REP"], None),
+        SidrReqSent | SidrResolved | SidrRepSent => (&[], None),
     }
 }
 

@@ -3,7 +3,7 @@
 //! After a change of a table: `UPDATE=1 cargo test -p nanocm-core --test states`.
 
 use nanocm_core::testing::{Solo, World};
-use nanocm_core::wire::{MessageKind, RejectReason};
+use nanocm_core::wire::{MessageKind, RejectReason, SidrStatus};
 use nanocm_core::{ConnState, Id, Outcome, PortSpace, Route, State, conn, id};
 use std::fmt::{Display, Write};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ fn go(solo: &mut Solo<'_>, from: ConnState, to: ConnState) -> Id {
     use ConnState::*;
     if from == Idle {
         // An identifier that has had no connection yet, or does not exist.
-        let active = to == ReqSent;
+        let active = matches!(to, ReqSent | SidrReqSent);
         return solo.bring(to, active).id;
     }
     let active = matches!(from, ReqSent | RepRcvd | Established | DreqSent | DreqRcvd | Timewait);
@@ -32,6 +32,8 @@ fn go(solo: &mut Solo<'_>, from: ConnState, to: ConnState) -> Id {
         (RepSent | Established, DreqRcvd) => peer.dreq(it.comm_id, it.qpn),
         (Established, Timewait) => peer.rej(it.comm_id, other, RejectReason::CONSUMER),
         (DreqSent, Timewait) => peer.drep(it.comm_id),
+        (SidrReqSent, SidrResolved) => peer.sidr_rep(it.comm_id, SidrStatus::VALID),
+        (SidrReqSent, Idle) => peer.sidr_rep(it.comm_id, SidrStatus::REJECTED),
         (RepSent, Timewait) => {
             solo.wait(MINUTE / 2);
             return it.id;
@@ -42,7 +44,8 @@ fn go(solo: &mut Solo<'_>, from: ConnState, to: ConnState) -> Id {
         }
         _ => {
             match (from, to) {
-                (ReqRcvd, RepSent) => solo.accept(it.id),
+                (ReqRcvd, RepSent) | (SidrReqRcvd, SidrRepSent) => solo.accept(it.id),
+                (SidrResolved, Idle) => solo.cm.reset(it.id).unwrap(),
                 (ReqRcvd, RejSent) | (RepRcvd, Timewait) => {
                     solo.cm.reject(now, it.id, RejectReason::CONSUMER, &[]).unwrap();
                 }
@@ -64,9 +67,10 @@ fn each_legal_move_of_a_connection_can_be_made() {
     for &(from, to, why) in conn::TRANSITIONS {
         World::new().solo(|mut solo| {
             let listener = solo.listen(7471, 0);
+            let datagrams = solo.listen_in(PortSpace::Udp, 7471, 0);
             let id = go(&mut solo, from, to);
             assert_eq!(solo.cm.conn_state(id), Ok(to), "{from} -> {to}: {why}");
-            solo.assert_clean(&[listener, id]);
+            solo.assert_clean(&[listener, datagrams, id]);
         });
     }
 }

@@ -3,19 +3,16 @@
 //! Read first: IBTA 12 (active side of the state diagram); facts: linux-rdma-cm §3.4.
 
 use super::lookup::comes_from_port;
-use super::qp::retry_counts;
-use super::slot::{BUFFER, ConnSlot, flag, owed};
+use super::qp::{Transport, retry_counts};
+use super::slot::{ConnSlot, flag, owed};
 use super::state::Stage;
-use super::{ConnParam, Conns, Outcome, Reply, Verdict, check_private_data};
+use super::{ConnParam, Conns, Outcome, Reply, Verdict, check_private_data, limits};
 use crate::addr::Path;
 use crate::error::ConnectError;
 use crate::event::PeerParam;
 use crate::request::Route;
 use crate::stats::{Disposition, IgnoreReason, bump};
-use crate::wire::{Mad, MessageKind, RejectReason, Rep};
-
-/// Private data an application can put into a REQ behind the IP CM header.
-pub(crate) const REQ_DATA: usize = 56;
+use crate::wire::{Ece, Mad, MessageKind, RejectReason, Rep};
 
 impl Conns<'_> {
     /// Takes the resolved route; nothing is sent yet.
@@ -35,11 +32,12 @@ impl Conns<'_> {
         index: usize,
         param: &ConnParam<'_>,
     ) -> Result<(), ConnectError> {
-        self.check_param(param, REQ_DATA)?;
+        self.check_param(param, limits::REQ)?;
         self.begin(index);
         self.apply_param(index, owed::REQ, param);
         let slot = self.slot_mut(index);
         slot.set(flag::ACTIVE, true);
+        slot.set_transport(Some(param.transport));
         slot.tid = u64::from(slot.local_comm_id);
         self.enter_own_table(index);
         let wait = self.start_waiting(index, param.timeout, param.retries);
@@ -71,25 +69,30 @@ impl Conns<'_> {
                 self.counters.duplicate().into()
             }
             // The application has not answered yet.
-            Stage::RepRcvd if repeats => self.counters.duplicate().into(),
+            Stage::RepRcvd if repeats => {
+                self.owe(index, owed::MRA, false);
+                self.counters.duplicate().into()
+            }
             _ => self.counters.ignore(IgnoreReason::NotForState).into(),
         }
     }
 
     /// A reply to an attempt that is over: the peer need not repeat it (field-tests C10).
     fn refuse_late_rep(&mut self, path: &Path, rep: &Rep<&Mad>) -> Verdict {
-        let reply = Reply::reject(path, rep.transaction_id(), RejectReason::INVALID_COMM_ID)
-            .of(MessageKind::REP)
-            .between(rep.remote_comm_id(), rep.local_comm_id());
-        self.reply(reply);
+        self.reject_rep(path, rep, RejectReason::INVALID_COMM_ID);
         self.counters.ignore(IgnoreReason::UnknownConnection).into()
     }
 
     fn take_rep(&mut self, index: usize, path: &Path, rep: &Rep<&Mad>) -> Verdict {
         let (guid, gid) = (rep.local_ca_guid(), self.slot(index).path.remote_gid());
-        let (comm_id, qpn) = (rep.local_comm_id(), rep.local_qpn());
+        let comm_id = rep.local_comm_id();
+        // An XRC target names its queue pair where others have an EE context.
+        let qpn = match self.slot(index).transport() {
+            Some(Transport::Xrc) => rep.local_eecn(),
+            _ => rep.local_qpn(),
+        };
         let hashes = self.peer_hashes(comm_id, qpn, guid, &self.slot(index).path, gid);
-        let is_peer = |slot: &ConnSlot| slot.path.remote_gid() == gid;
+        let is_peer = |slot: &ConnSlot| !slot.is_datagram() && slot.path.remote_gid() == gid;
         if self.find_peers(hashes.by_id, comm_id, guid, is_peer).is_some() {
             // One communication ID for two connections: not ours to believe.
             return self.counters.ignore(IgnoreReason::NotForState).into();
@@ -105,6 +108,7 @@ impl Conns<'_> {
         slot.peer_responder_resources = rep.responder_resources();
         slot.peer_initiator_depth = rep.initiator_depth();
         slot.peer_ack_delay = rep.target_ack_delay();
+        slot.set_ece(rep.ece());
         // How often to retry is our own wish; the receiver-not-ready count is the peer's.
         slot.peer_retry_counts = retry_counts(slot.retry_counts & 7, rep.rnr_retry_count());
         slot.set(flag::PEER_SRQ, rep.srq());
@@ -120,10 +124,7 @@ impl Conns<'_> {
     /// A REP whose queue pair is in another connection: that one is stale, unless somebody else
     /// speaks. Our own REQ keeps waiting.
     fn refuse_stale_rep(&mut self, old: usize, path: &Path, rep: &Rep<&Mad>) -> Verdict {
-        let reply = Reply::reject(path, rep.transaction_id(), RejectReason::STALE)
-            .of(MessageKind::REP)
-            .between(rep.remote_comm_id(), rep.local_comm_id());
-        self.reply(reply);
+        self.reject_rep(path, rep, RejectReason::STALE);
         let outcome = if comes_from_port(self.slot(old), path) {
             self.tear_down_stale(old)
         } else {
@@ -133,6 +134,31 @@ impl Conns<'_> {
         Verdict { disposition: Disposition::Accepted, outcome }
     }
 
+    fn reject_rep(&mut self, path: &Path, rep: &Rep<&Mad>, reason: RejectReason) {
+        let reply = Reply::reject(path, rep.transaction_id(), MessageKind::REP, reason);
+        self.reply(reply.between(rep.remote_comm_id(), rep.local_comm_id()));
+    }
+
+    /// The peer takes a smaller path MTU (REJ 26): asks again with that, as a new attempt within the
+    /// same time. False if what it offers is none.
+    pub(super) fn ask_with_mtu(&mut self, index: usize, offered: u8) -> bool {
+        let slot = self.slot_mut(index);
+        let Stage::ReqSent(wait) = slot.stage else { return false };
+        if offered == 0 || offered >= slot.mtu {
+            return false;
+        }
+        slot.mtu = offered;
+        slot.renew();
+        let incarnation = slot.incarnation();
+        let comm_id = self.comm_ids.encode(index as u32, incarnation);
+        let slot = self.slot_mut(index);
+        slot.local_comm_id = comm_id;
+        slot.tid = u64::from(comm_id);
+        self.restart(index, wait);
+        self.owe(index, owed::REQ, false);
+        true
+    }
+
     /// `establish`: owes the RTU.
     pub(crate) fn establish(&mut self, index: usize, data: &[u8]) -> Result<(), NotNow> {
         match self.slot(index).stage {
@@ -140,8 +166,9 @@ impl Conns<'_> {
             Stage::Established => return Err(NotNow::Already),
             _ => return Err(self.not_now(index)),
         }
-        check_private_data(data, BUFFER).map_err(NotNow::Refused)?;
+        check_private_data(data, limits::RTU).map_err(NotNow::Refused)?;
         self.slot_mut(index).put_own_data(owed::RTU, data);
+        self.set_owed(index, 0);
         self.set_stage(index, Stage::Established, "establish");
         bump(&mut self.counters.established);
         self.owe(index, owed::RTU, false);
@@ -151,9 +178,20 @@ impl Conns<'_> {
     /// What the peer offers, from our point of view.
     pub(crate) fn peer_param(&self, index: usize) -> PeerParam {
         let slot = self.slot(index);
+        // The slot holds one side's word at a time.
+        let has_peers_ece = match slot.stage {
+            Stage::Idle | Stage::ReqSent(_) | Stage::SidrReqSent(_) => false,
+            Stage::ReqRcvd | Stage::SidrReqRcvd => true,
+            _ => slot.is_active(),
+        };
+        let (starting_psn, qkey) =
+            if slot.is_datagram() { (0, slot.remote_psn) } else { (slot.remote_psn, 0) };
         PeerParam {
             qpn: slot.remote_qpn,
-            starting_psn: slot.remote_psn,
+            qkey,
+            transport: slot.transport().unwrap_or_default(),
+            ece: if has_peers_ece { slot.ece() } else { Ece::NONE },
+            starting_psn,
             responder_resources: slot.peer_initiator_depth,
             initiator_depth: slot.peer_responder_resources,
             retry_count: slot.peer_retry_counts & 7,
@@ -168,7 +206,8 @@ impl Conns<'_> {
     /// peer knows nothing of it.
     pub(super) fn give_up(&mut self, index: usize, why: &'static str) {
         let slot = self.slot(index);
-        if slot.owes & owed::REQ == 0 || slot.has(flag::REPEAT) {
+        let unsent = slot.owes & owed::REQ != 0 && !slot.has(flag::REPEAT);
+        if !unsent && !slot.is_datagram() {
             let reply = Reply::timeout(&slot.path, slot.tid, slot.gid_index);
             self.reply(reply.from(slot.local_comm_id));
         }
@@ -179,7 +218,10 @@ impl Conns<'_> {
     /// is a timewait.
     pub(super) fn end_attempt(&mut self, index: usize, why: &'static str) {
         self.set_owed(index, 0);
-        if matches!(self.slot(index).stage, Stage::ReqSent(_) | Stage::ReqRcvd) {
+        if matches!(
+            self.slot(index).stage,
+            Stage::ReqSent(_) | Stage::ReqRcvd | Stage::SidrReqSent(_)
+        ) {
             self.leave_tables(index);
             self.sleep(index);
             self.set_stage(index, Stage::Idle, why);

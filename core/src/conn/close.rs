@@ -6,13 +6,13 @@
 use super::active::NotNow;
 use super::slot::owed;
 use super::state::Stage;
-use super::{Conns, Outcome, Reply, Verdict, check_private_data};
+use super::{Conns, Outcome, Reply, Verdict, check_private_data, limits};
 use crate::addr::Path;
 use crate::event::DisconnectCause;
 use crate::slots::Link;
-use crate::stats::IgnoreReason;
+use crate::stats::{Disposition, IgnoreReason};
 use crate::time::code_to_duration;
-use crate::wire::{Drep, Dreq, Mad, RejectReason};
+use crate::wire::{ApStatus, Drep, Dreq, Lap, Mad, RejectReason};
 
 /// Timewait lasts twice the packet lifetime, whose code is the peer's to say; not longer than this
 /// one stands for (4.3 s).
@@ -33,8 +33,8 @@ impl Conns<'_> {
     /// `disconnect`: owes the DREQ, or the DREP where the peer was first.
     pub(crate) fn disconnect(&mut self, index: usize, data: &[u8]) -> Result<(), NotNow> {
         let limit = match self.slot(index).stage {
-            Stage::Established => Dreq::<&Mad>::PRIVATE_DATA,
-            Stage::DreqRcvd => Drep::<&Mad>::PRIVATE_DATA,
+            Stage::Established => limits::DREQ,
+            Stage::DreqRcvd => limits::DREP,
             _ => return Err(self.not_now(index)),
         };
         check_private_data(data, limit).map_err(NotNow::Refused)?;
@@ -130,6 +130,24 @@ impl Conns<'_> {
         }
     }
 
+    /// A LAP: there are no alternate paths here. On RoCE there are none anywhere.
+    pub(crate) fn on_lap(&mut self, path: &Path, lap: &Lap<&Mad>) -> Verdict {
+        if matches!(path, Path::Roce(_)) {
+            return self.counters.ignore(IgnoreReason::Unsupported).into();
+        }
+        let known = self.find_both(lap.remote_comm_id(), lap.local_comm_id());
+        if known.is_some_and(|index| !self.may_touch(self.slot(index), path)) {
+            return self.counters.ignore(IgnoreReason::WrongPath).into();
+        }
+        let status = match known.map(|index| self.slot(index).stage) {
+            Some(Stage::Established) => ApStatus::UNSUPPORTED,
+            _ => ApStatus::INVALID_COMM_INSTANCE,
+        };
+        let reply = Reply::apr(path, lap.transaction_id(), status);
+        self.reply(reply.between(lap.remote_comm_id(), lap.local_comm_id()));
+        Disposition::Accepted.into()
+    }
+
     /// A connection that stood is over; of a destroyed one nothing is left.
     pub(super) fn over(
         &mut self,
@@ -159,11 +177,11 @@ impl Conns<'_> {
     /// `destroy`: the identifier lets go. The slot is given back now, or when the last word is said.
     pub(crate) fn retire(&mut self, index: usize) {
         let farewell = match self.slot(index).stage {
-            Stage::ReqSent(_) => {
+            Stage::ReqSent(_) | Stage::SidrReqSent(_) => {
                 self.give_up(index, "destroy");
                 Farewell::Silent
             }
-            Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) => {
+            Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::SidrReqRcvd => {
                 self.refuse(index, RejectReason::CONSUMER, &[], "destroy");
                 Farewell::Once
             }
@@ -176,7 +194,11 @@ impl Conns<'_> {
                 self.send_drep(index, &[], "destroy");
                 Farewell::Once
             }
-            Stage::Idle | Stage::Timewait | Stage::RejSent => Farewell::Silent,
+            Stage::Idle
+            | Stage::Timewait
+            | Stage::RejSent
+            | Stage::SidrRepSent
+            | Stage::SidrResolved => Farewell::Silent,
         };
         let owes = self.slot(index).owes & !owed::HOST;
         if owes == 0 && farewell != Farewell::Answered {
@@ -203,6 +225,9 @@ impl Conns<'_> {
     /// `reset`: the connection is over, the route stays.
     pub(crate) fn reset(&mut self, index: usize) {
         self.set_owed(index, 0);
+        if self.slot(index).stage == Stage::SidrResolved {
+            self.set_stage(index, Stage::Idle, "reset");
+        }
         let slot = self.slot_mut(index);
         slot.forget_peer();
         slot.renew();

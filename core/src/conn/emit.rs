@@ -2,23 +2,25 @@
 //!
 //! Read first: IBTA 12, tables 106 to 113; facts: wire-formats §2.
 
-use super::qp::ack_timeout;
+use super::qp::{Transport, ack_timeout};
 use super::slot::{ConnSlot, flag, owed};
 use super::{Conns, Endpoints};
 use crate::addr::{Path, ServiceId};
 use crate::config::Config;
 use crate::handle::SendToken;
 use crate::stats::bump;
+use crate::time::duration_to_code;
 use crate::wire::{
-    Attribute, Drep, Dreq, IpCmHeader, Mad, MessageKind, PrivateDataTooLong, Rej, RejectReason,
-    Rep, Req, Rtu,
+    Attribute, Drep, Dreq, Mad, MessageKind, Mra, PrivateDataTooLong, Rej, RejectReason, Rep, Req,
+    Rtu, SidrRep, SidrReq, SidrStatus,
 };
 
 /// The LID of a path that leaves the subnet, as every RoCE path does.
 const PERMISSIVE_LID: u16 = 0xffff;
 
 /// Order in which one slot's messages go out.
-const ORDER: [u8; 6] = [owed::RTU, owed::REP, owed::REJ, owed::DREP, owed::REQ, owed::DREQ];
+const ORDER: [u8; 7] =
+    [owed::RTU, owed::REP, owed::REJ, owed::DREP, owed::MRA, owed::REQ, owed::DREQ];
 
 impl Conns<'_> {
     /// Encodes what is due next: answers to strangers, answers, then requests. `endpoints` knows the
@@ -38,6 +40,18 @@ impl Conns<'_> {
         let message = ORDER.into_iter().find(|message| slot.owes & message != 0)?;
         let guid = guid(slot.gid_index);
         let attribute = match message {
+            owed::REQ if slot.is_datagram() => {
+                emit_sidr_req(slot, &endpoints(slot.owner.get()?), mad);
+                Attribute::SIDR_REQ
+            }
+            owed::REP if slot.is_datagram() => {
+                emit_sidr_rep(slot, self.sidr_service(index), mad);
+                Attribute::SIDR_REP
+            }
+            owed::MRA => {
+                emit_mra(slot, duration_to_code(self.config.timers.accept_deadline), mad);
+                Attribute::MRA
+            }
             owed::REQ => {
                 emit_req(slot, &self.config, guid, &endpoints(slot.owner.get()?), mad);
                 Attribute::REQ
@@ -70,7 +84,7 @@ impl Conns<'_> {
             bump(&mut self.counters.retransmitted);
         }
         if message == owed::REQ {
-            self.slot_mut(index).send_failures <<= 1;
+            self.slot_mut(index).note_req();
         }
         self.set_owed(index, self.slot(index).owes & !message);
         self.end_farewell_when_sent(index);
@@ -100,7 +114,12 @@ impl SendToken {
 
 fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: &mut Mad) {
     let mut req = Req::emit(mad, slot.tid);
+    let transport = slot.transport().unwrap_or_default();
+    let (service_type, extended) = transport.codes();
     req.set_local_comm_id(slot.local_comm_id)
+        .set_ece(slot.ece())
+        .set_transport_service_type(service_type)
+        .set_extended_transport_type(extended)
         .set_service_id(ServiceId::new(ends.space, ends.remote_port))
         .set_local_ca_guid(guid)
         .set_local_qpn(slot.local_qpn)
@@ -120,6 +139,10 @@ fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: 
         .set_primary_remote_gid(slot.path.remote_gid())
         .set_primary_packet_rate(slot.rate)
         .set_primary_local_ack_timeout(ack_timeout(config.target_ack_delay, slot.packet_lifetime));
+    if transport == Transport::Xrc {
+        // An initiator serves nothing, so it says nothing of that.
+        req.set_responder_resources(0).set_retry_count(0).set_rnr_retry_count(0).set_srq(false);
+    }
     match &slot.path {
         Path::Roce(path) => req
             .set_primary_local_lid(PERMISSIVE_LID)
@@ -135,12 +158,7 @@ fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: 
             .set_primary_sl(path.sl)
             .set_primary_subnet_local(path.hop_limit <= 1),
     };
-    let header = IpCmHeader {
-        source_port: ends.local_port,
-        source: ends.local.gid.to_ip(),
-        destination: ends.remote.gid.to_ip(),
-    };
-    req.set_ip_cm(&header);
+    req.set_ip_cm(&ends.header());
     fill(req.set_consumer_data(slot.own_data(owed::REQ)));
 }
 
@@ -148,6 +166,7 @@ fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
     let mut rep = Rep::emit(mad, slot.tid);
     rep.set_local_comm_id(slot.local_comm_id)
         .set_remote_comm_id(slot.remote_comm_id)
+        .set_ece(slot.ece())
         .set_local_qpn(slot.local_qpn)
         .set_starting_psn(slot.local_psn)
         .set_responder_resources(slot.responder_resources)
@@ -157,7 +176,39 @@ fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
         .set_rnr_retry_count(slot.retry_counts >> 4)
         .set_srq(slot.has(flag::SRQ))
         .set_local_ca_guid(guid);
+    if slot.transport() == Some(Transport::Xrc) {
+        rep.set_local_qpn(0).set_local_eecn(slot.local_qpn).set_srq(true);
+    }
     fill(rep.set_private_data(slot.own_data(owed::REP)));
+}
+
+fn emit_sidr_req(slot: &ConnSlot, ends: &Endpoints, mad: &mut Mad) {
+    let mut req = SidrReq::emit(mad, slot.tid);
+    req.set_request_id(slot.local_comm_id)
+        .set_partition_key(slot.pkey)
+        .set_service_id(ServiceId::new(ends.space, ends.remote_port))
+        .set_ip_cm(&ends.header());
+    fill(req.set_consumer_data(slot.own_data(owed::REQ)));
+}
+
+fn emit_sidr_rep(slot: &ConnSlot, service: ServiceId, mad: &mut Mad) {
+    let mut rep = SidrRep::emit(mad, slot.tid);
+    let status = SidrStatus(slot.reason as u8);
+    rep.set_request_id(slot.remote_comm_id).set_status(status).set_service_id(service);
+    if status == SidrStatus::VALID {
+        rep.set_qpn(slot.local_qpn).set_qkey(slot.local_psn).set_ece(slot.ece());
+    }
+    fill(rep.set_private_data(slot.own_data(owed::REP)));
+}
+
+/// Our application takes its time with the peer's REQ, or its REP.
+fn emit_mra(slot: &ConnSlot, service_timeout: u8, mad: &mut Mad) {
+    let of = if slot.is_active() { MessageKind::REP } else { MessageKind::REQ };
+    Mra::emit(mad, slot.tid)
+        .set_local_comm_id(slot.local_comm_id)
+        .set_remote_comm_id(slot.remote_comm_id)
+        .set_message_mraed(of)
+        .set_service_timeout(service_timeout);
 }
 
 fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
@@ -169,10 +220,10 @@ fn emit_rtu(slot: &ConnSlot, mad: &mut Mad) {
 fn emit_rej(slot: &ConnSlot, guid: u64, mad: &mut Mad) {
     let mut rej = Rej::emit(mad, slot.tid);
     // A REQ's sender knows us by no number yet (IBTA 12: zero).
-    let known = MessageKind(slot.rejects) != MessageKind::REQ;
+    let known = slot.rejects() != MessageKind::REQ;
     rej.set_local_comm_id(if known { slot.local_comm_id } else { 0 })
         .set_remote_comm_id(slot.remote_comm_id)
-        .set_message_rejected(MessageKind(slot.rejects))
+        .set_message_rejected(slot.rejects())
         .set_reason(RejectReason(slot.reason));
     if slot.reason == RejectReason::TIMEOUT.0 {
         rej.set_additional_info(&guid.to_be_bytes());

@@ -61,6 +61,15 @@ impl Conns<'_> {
         })
     }
 
+    /// Enters a SIDR request into the index of the peers' numbers.
+    pub(super) fn enter_sidr_table(&mut self, index: usize) {
+        let slot = self.slot(index);
+        let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
+        let hash = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid, gid);
+        self.by_peer_id.insert(self.table.slots_mut(), hash, index);
+        self.slot_mut(index).enter(BY_PEER_ID);
+    }
+
     /// The connection with this queue pair of the peer with this CA GUID. Zero is a GUID that many
     /// have: there the GID must be the same too.
     pub(super) fn find_peers_qpn(&self, hash: u32, qpn: u32, guid: u64, gid: Gid) -> Option<usize> {
@@ -83,7 +92,7 @@ impl Conns<'_> {
         let (guid, gid) = (req.local_ca_guid(), req.primary_local_gid());
         let by_id = self.peer_id_hash(req.local_comm_id(), guid, self.hashed_gid(path, gid));
         let repeats = self.find_peers(by_id, req.local_comm_id(), guid, |slot| {
-            slot.path.remote_gid() == gid && self.may_touch(slot, path)
+            !slot.is_datagram() && slot.path.remote_gid() == gid && self.may_touch(slot, path)
         });
         if let Some(index) = repeats {
             return Known::Duplicate(index);
@@ -120,7 +129,7 @@ impl Conns<'_> {
                 None
             }
             Stage::ReqRcvd | Stage::RepRcvd => self.give_up_on_peer(index),
-            Stage::Idle | Stage::ReqSent(_) | Stage::Timewait | Stage::RejSent => None,
+            _ => None,
         }
     }
 
@@ -137,42 +146,42 @@ impl Conns<'_> {
     pub(super) fn enter_peer_tables(&mut self, index: usize, hashes: PeerHashes) {
         self.by_peer_id.insert(self.table.slots_mut(), hashes.by_id, index);
         self.by_peer_qpn.insert(self.table.slots_mut(), hashes.by_qpn, index);
-        self.slot_mut(index).in_tables |= BY_PEER_ID | BY_PEER_QPN;
+        self.slot_mut(index).enter(BY_PEER_ID | BY_PEER_QPN);
     }
 
     /// Enters our queue pair into its index.
     pub(super) fn enter_own_table(&mut self, index: usize) {
         let hash = self.own_qpn_hash(self.slot(index).local_qpn);
         self.by_own_qpn.insert(self.table.slots_mut(), hash, index);
-        self.slot_mut(index).in_tables |= BY_OWN_QPN;
+        self.slot_mut(index).enter(BY_OWN_QPN);
     }
 
     /// Takes a connection out of every index: it is over, or in timewait (facts §3.5).
     pub(super) fn leave_tables(&mut self, index: usize) {
         let slot = self.slot(index);
-        if slot.in_tables & BY_PEER_ID != 0 {
+        if slot.is_in(BY_PEER_ID) {
             let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
             let hash = self.peer_id_hash(slot.remote_comm_id, slot.remote_ca_guid, gid);
             self.by_peer_id.remove(self.table.slots_mut(), hash, index);
         }
         self.forget_queue_pairs(index);
-        self.slot_mut(index).in_tables = 0;
+        self.slot_mut(index).leave(BY_PEER_ID);
     }
 
     /// Neither queue pair is in use here any more. What repeats the peer's REQ is still known.
     pub(super) fn forget_queue_pairs(&mut self, index: usize) {
         let slot = self.slot(index);
-        let (own, in_tables) = (slot.local_qpn, slot.in_tables);
-        if in_tables & BY_PEER_QPN != 0 {
+        if slot.is_in(BY_PEER_QPN) {
             let gid = self.hashed_gid(&slot.path, slot.path.remote_gid());
             let hash = self.peer_qpn_hash(slot.remote_qpn, slot.remote_ca_guid, gid);
             self.by_peer_qpn.remove(self.table.slots_mut(), hash, index);
         }
-        if in_tables & BY_OWN_QPN != 0 {
-            let hash = self.own_qpn_hash(own);
+        let slot = self.slot(index);
+        if slot.is_in(BY_OWN_QPN) {
+            let hash = self.own_qpn_hash(slot.local_qpn);
             self.by_own_qpn.remove(self.table.slots_mut(), hash, index);
         }
-        self.slot_mut(index).in_tables &= BY_PEER_ID;
+        self.slot_mut(index).leave(BY_PEER_QPN | BY_OWN_QPN);
     }
 
     /// The hashes of a peer with this GID, on this kind of path.

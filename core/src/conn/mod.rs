@@ -12,16 +12,18 @@
 mod active;
 mod close;
 mod emit;
+pub mod limits;
 mod lookup;
 mod passive;
 mod qp;
 mod reject;
 mod reply;
 mod retry;
+mod sidr;
 mod slot;
 mod state;
 
-pub use qp::{ConnParam, QpAttrs, QpState};
+pub use qp::{ConnParam, QpAttrs, QpState, Transport, UDP_QKEY};
 pub use state::{ConnState, TRANSITIONS};
 
 pub(crate) use active::NotNow;
@@ -39,7 +41,7 @@ use crate::hash::{CommIds, Key, Rng};
 use crate::slots::{Chains, Deadlines, Link, List, Table};
 use crate::stats::{Counters, Disposition, bump};
 use crate::time::{Instant, LONGEST, Tick};
-use crate::wire::RejectReason;
+use crate::wire::{IpCmHeader, RejectReason};
 use core::time::Duration;
 use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
 use state::{Stage, Wait};
@@ -51,9 +53,9 @@ pub(crate) enum Outcome {
     QueryExpired,
     /// The peer accepted.
     Response,
-    /// The connection stands.
+    /// The connection stands, or the datagram service has answered.
     Established,
-    /// The peer refused, or gave up.
+    /// The peer refused, or gave up. The reason is a SIDR status where there is no connection.
     Rejected(RejectReason),
     /// The peer does not answer.
     Unreachable(Unreachable),
@@ -86,6 +88,17 @@ pub(crate) struct Endpoints {
     pub(crate) local_port: u16,
     pub(crate) remote: ScopedIp,
     pub(crate) remote_port: u16,
+}
+
+impl Endpoints {
+    /// The IP CM header of a REQ or SIDR_REQ.
+    fn header(&self) -> IpCmHeader {
+        IpCmHeader {
+            source_port: self.local_port,
+            source: self.local.gid.to_ip(),
+            destination: self.remote.gid.to_ip(),
+        }
+    }
 }
 
 /// Memory for [`Conns`].
@@ -212,7 +225,7 @@ impl<'s> Conns<'s> {
         slot.local_comm_id = self.comm_ids.encode(index as u32, slot.incarnation());
         slot.local_psn = psn;
         slot.flags = 0;
-        slot.send_failures = 0;
+        slot.forget_failures();
     }
 
     fn slot(&self, index: usize) -> &ConnSlot {
@@ -235,7 +248,11 @@ impl<'s> Conns<'s> {
     /// The same wait with other figures, or none if it is over: no move.
     fn set_wait(&mut self, index: usize, wait: Wait) {
         let slot = self.slot_mut(index);
-        if let Stage::ReqSent(old) | Stage::RepSent(old) | Stage::DreqSent(old) = &mut slot.stage {
+        if let Stage::ReqSent(old)
+        | Stage::RepSent(old)
+        | Stage::DreqSent(old)
+        | Stage::SidrReqSent(old) = &mut slot.stage
+        {
             *old = wait;
         }
     }
@@ -338,7 +355,7 @@ impl<'s> Conns<'s> {
     /// Whether an application that lets go of this connection owes nothing to anybody.
     pub(crate) fn is_resettable(&self, index: usize) -> bool {
         let slot = self.slot(index);
-        slot.has(flag::ACTIVE) && matches!(slot.stage, Stage::Idle)
+        slot.has(flag::ACTIVE) && matches!(slot.stage, Stage::Idle | Stage::SidrResolved)
     }
 
     /// Whether nothing is left: no slot, list entry, deadline or reply. A walk, for tests.

@@ -4,16 +4,13 @@
 
 use super::active::NotNow;
 use super::lookup::PeerHashes;
-use super::qp::retry_counts;
+use super::qp::{Transport, retry_counts};
 use super::slot::{flag, owed};
 use super::state::Stage;
-use super::{ConnParam, Conns, Outcome, Verdict, check_private_data};
+use super::{ConnParam, Conns, Outcome, Verdict, check_private_data, limits};
 use crate::addr::{Path, RocePath};
 use crate::stats::{IgnoreReason, bump};
-use crate::wire::{Mad, MessageKind, RejectReason, Rep, Req, Rtu};
-
-/// Private data an application can put into a REJ.
-pub(crate) const REJ_DATA: usize = 148;
+use crate::wire::{Mad, MessageKind, RejectReason, Req, Rtu};
 
 impl Conns<'_> {
     /// Takes a REQ into a claimed slot and waits for the application's answer.
@@ -22,7 +19,7 @@ impl Conns<'_> {
         index: usize,
         path: &Path,
         req: &Req<&Mad>,
-        data: &[u8],
+        transport: Transport,
         gid_index: u16,
         hashes: PeerHashes,
     ) {
@@ -44,7 +41,9 @@ impl Conns<'_> {
         slot.packet_lifetime = req.primary_local_ack_timeout().saturating_sub(1);
         slot.set(flag::PEER_SRQ, req.srq());
         slot.set(flag::PEER_FLOW_CONTROL, req.end_to_end_flow_control());
-        slot.put_peers_data(data);
+        slot.set_transport(Some(transport));
+        slot.set_ece(req.ece());
+        slot.put_peers_data(req.consumer_data());
         self.enter_peer_tables(index, hashes);
         self.set_stage(index, Stage::ReqRcvd, "REQ");
         self.wake_after(index, self.config.timers.accept_deadline);
@@ -60,8 +59,10 @@ impl Conns<'_> {
                 self.owe(index, owed::REP, true);
             }
             Stage::RejSent => self.owe(index, owed::REJ, true),
+            // The application takes its time: the peer shall know (facts: linux-rdma-cm §3.2).
+            Stage::ReqRcvd => self.owe(index, owed::MRA, false),
             Stage::Timewait if self.slot(index).holds(owed::REJ) => {
-                self.slot_mut(index).rejects = MessageKind::REQ.0;
+                self.slot_mut(index).set_rejects(MessageKind::REQ);
                 self.owe(index, owed::REJ, true);
             }
             _ => {}
@@ -72,8 +73,12 @@ impl Conns<'_> {
     /// `accept`: owes the REP.
     pub(crate) fn accept(&mut self, index: usize, param: &ConnParam<'_>) -> Result<(), NotNow> {
         self.expect_request(index)?;
-        self.check_param(param, Rep::<&Mad>::PRIVATE_DATA).map_err(NotNow::Refused)?;
+        if self.slot(index).is_datagram() {
+            return self.answer_sidr(index, param);
+        }
+        self.check_param(param, limits::REP).map_err(NotNow::Refused)?;
         self.apply_param(index, owed::REP, param);
+        self.set_owed(index, 0);
         self.enter_own_table(index);
         let wait = self.start_waiting(index, param.timeout, param.retries);
         self.set_stage(index, Stage::RepSent(wait), "accept");
@@ -93,7 +98,9 @@ impl Conns<'_> {
         if !matches!(stage, Stage::RepRcvd | Stage::RepSent(_)) {
             self.expect_request(index)?;
         }
-        check_private_data(data, REJ_DATA).map_err(NotNow::Refused)?;
+        let datagram = self.slot(index).is_datagram();
+        let limit = if datagram { limits::SIDR_REP } else { limits::REJ };
+        check_private_data(data, limit).map_err(NotNow::Refused)?;
         self.refuse(index, reason, data, "reject");
         Ok(())
     }
@@ -114,6 +121,7 @@ impl Conns<'_> {
                 self.sleep(index);
                 self.set_stage(index, Stage::RejSent, why);
             }
+            Stage::SidrReqRcvd => self.refuse_sidr(index, reason, data, why),
             Stage::RepRcvd => {
                 self.owe_reject(index, reason, MessageKind::REP, data);
                 self.enter_timewait(index, why);
@@ -145,7 +153,7 @@ impl Conns<'_> {
     ) {
         let slot = self.slot_mut(index);
         slot.reason = reason.0;
-        slot.rejects = of.0;
+        slot.set_rejects(of);
         slot.put_own_data(owed::REJ, data);
         self.set_owed(index, 0);
         self.owe(index, owed::REJ, false);
@@ -195,7 +203,7 @@ impl Conns<'_> {
 
     fn expect_request(&self, index: usize) -> Result<(), NotNow> {
         match self.slot(index).stage {
-            Stage::ReqRcvd => Ok(()),
+            Stage::ReqRcvd | Stage::SidrReqRcvd => Ok(()),
             _ => Err(self.not_now(index)),
         }
     }

@@ -5,6 +5,7 @@ use super::Conns;
 use super::slot::{ConnSlot, flag};
 use super::state::Stage;
 use crate::addr::Path;
+use crate::wire::Ece;
 use core::time::Duration;
 
 /// What `connect` and `accept` are told (`struct rdma_conn_param`). Start from
@@ -12,10 +13,18 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ConnParam<'a> {
-    /// Our queue pair number, 24 bits. No live connection may use it.
+    /// Our queue pair number, 24 bits. No live connection may use it. Who asks for a datagram service
+    /// needs none.
     pub qpn: u32,
-    /// For the peer's application: up to 56 octets in a REQ, 196 in a REP.
+    /// For the peer's application: up to 56 octets in a REQ, 196 in a REP, 180 in a SIDR_REQ, 136 in
+    /// a SIDR_REP.
     pub private_data: &'a [u8],
+    /// Of a connection: the queue pair's transport. Who accepts has that of the request.
+    pub transport: Transport,
+    /// Of a datagram service: the Q_Key that its queue pair expects.
+    pub qkey: u32,
+    /// What our queue pair's vendor says.
+    pub ece: Ece,
     /// RDMA reads and atomics we can serve.
     pub responder_resources: u8,
     /// RDMA reads and atomics we want outstanding.
@@ -41,6 +50,9 @@ impl<'a> ConnParam<'a> {
         ConnParam {
             qpn,
             private_data: &[],
+            transport: Transport::Rc,
+            qkey: UDP_QKEY,
+            ece: Ece::NONE,
             responder_resources: 1,
             initiator_depth: 1,
             retry_count: 7,
@@ -52,6 +64,42 @@ impl<'a> ConnParam<'a> {
         }
     }
 }
+
+/// The transport of a connection's queue pair. Datagrams (UD) have no connection, but SIDR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Transport {
+    /// Reliable connection.
+    #[default]
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Extended reliable connection (Annex A14): who connects is the initiator, who accepts the target.
+    Xrc,
+}
+
+impl Transport {
+    /// As a REQ says it: transport service type and extended transport type (IBTA 12, table 106).
+    pub(super) const fn codes(self) -> (u8, u8) {
+        match self {
+            Transport::Rc => (0, 0),
+            Transport::Uc => (1, 0),
+            Transport::Xrc => (3, 1),
+        }
+    }
+
+    /// What these codes stand for, if a queue pair can have it.
+    pub(crate) const fn from_codes(service_type: u8, extended: u8) -> Option<Transport> {
+        match (service_type, extended) {
+            (0, _) => Some(Transport::Rc),
+            (1, _) => Some(Transport::Uc),
+            (3, 1) => Some(Transport::Xrc),
+            _ => None,
+        }
+    }
+}
+
+/// The Q_Key of `RDMA_PS_UDP`, unless both sides agree on another.
+pub const UDP_QKEY: u32 = 0x0123_4567;
 
 /// The state a queue pair is to be moved to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +128,8 @@ pub struct QpAttrs {
     pub rq_psn: u32,
     /// The first PSN to send.
     pub sq_psn: u32,
+    /// The Q_Key of a datagram queue pair; 0 for a connection's.
+    pub qkey: u32,
     /// Path MTU code: 1 = 256 … 5 = 4096 octets.
     pub path_mtu: u8,
     /// Static rate code of the path; 0 = the port's.
@@ -106,7 +156,8 @@ impl Conns<'_> {
         limit: usize,
     ) -> Result<(), super::ConnectError> {
         super::check_private_data(param.private_data, limit)?;
-        if param.qpn > 0xff_ffff || self.is_own_qpn_in_use(param.qpn) {
+        check_numbers(param)?;
+        if self.is_own_qpn_in_use(param.qpn) {
             return Err(super::ConnectError::QpnInUse);
         }
         Ok(())
@@ -119,6 +170,7 @@ impl Conns<'_> {
         slot.responder_resources = param.responder_resources;
         slot.initiator_depth = param.initiator_depth;
         slot.retry_counts = retry_counts(param.retry_count, param.rnr_retry_count);
+        slot.set_ece(param.ece);
         slot.set(flag::SRQ, param.srq);
         slot.set(flag::FLOW_CONTROL, param.flow_control);
         slot.put_own_data(message, param.private_data);
@@ -137,16 +189,22 @@ impl Conns<'_> {
             Stage::Idle => state == QpState::Init && has_route,
             Stage::ReqSent(_) => state == QpState::Init,
             Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::Established => true,
-            _ => false,
+            // A datagram queue pair needs to know nothing of its peers.
+            _ => slot.is_datagram(),
         };
         let (served, outstanding) = slot.reads();
+        let (sq_psn, rq_psn, qkey) = match slot.is_datagram() {
+            true => (0, 0, slot.local_psn),
+            false => (slot.local_psn, slot.remote_psn, 0),
+        };
         known.then(|| QpAttrs {
             state,
             pkey: slot.pkey,
             remote_read: served > 0,
             dest_qpn: slot.remote_qpn,
-            rq_psn: slot.remote_psn,
-            sq_psn: slot.local_psn,
+            rq_psn,
+            sq_psn,
+            qkey,
             path_mtu: slot.mtu,
             rate: slot.rate,
             max_dest_rd_atomic: served,
@@ -187,6 +245,14 @@ impl ConnSlot {
     pub(super) fn round_trip(&self) -> u8 {
         (self.packet_lifetime + 1).min(31)
     }
+}
+
+/// Numbers of 24 bits have no more.
+pub(super) fn check_numbers(param: &ConnParam<'_>) -> Result<(), super::ConnectError> {
+    if param.qpn > 0xff_ffff || param.ece.vendor_id > 0xff_ffff {
+        return Err(super::ConnectError::NumberTooLarge);
+    }
+    Ok(())
 }
 
 /// Two three-bit counts in one octet.

@@ -6,7 +6,7 @@ use super::state::Stage;
 use super::{Conns, Outcome, Verdict};
 use crate::addr::Path;
 use crate::event::DisconnectCause;
-use crate::stats::IgnoreReason;
+use crate::stats::{Disposition, IgnoreReason};
 use crate::wire::{Mad, MessageKind, Rej, RejectReason};
 
 impl Conns<'_> {
@@ -20,6 +20,9 @@ impl Conns<'_> {
         let reason = rej.reason();
         let rejected = Outcome::Rejected(reason);
         let gone = Outcome::Disconnected(DisconnectCause::Peer);
+        if reason == RejectReason::INVALID_PATH_MTU && self.ask_with_mtu(index, rej.ari()[0] >> 4) {
+            return Disposition::Accepted.into();
+        }
         match self.slot(index).stage {
             // Nothing stood yet.
             Stage::ReqSent(_) | Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) => {
@@ -54,7 +57,9 @@ impl Conns<'_> {
             let peers = rej.local_comm_id();
             let gid = self.hashed_gid(path, path.remote_gid());
             let hash = self.peer_id_hash(peers, guid, gid);
-            self.find_peers(hash, peers, guid, |slot| self.may_touch(slot, path))
+            self.find_peers(hash, peers, guid, |slot| {
+                !slot.is_datagram() && self.may_touch(slot, path)
+            })
         } else if rej.message_rejected() == MessageKind::REQ {
             self.find_own(rej.remote_comm_id())
                 .filter(|&index| matches!(self.slot(index).stage, Stage::ReqSent(_)))

@@ -1,10 +1,12 @@
-//! Answers to strangers: REJ and DREP that no slot owes, in a small ring. When it is full the answer
+//! Answers to strangers: REJ, DREP, SIDR_REP and APR that no slot owes, in a small ring. When it is full the answer
 //! is dropped and counted; whoever asked will ask again.
 
 use super::Conns;
-use crate::addr::{Gid, Path};
+use crate::addr::{Gid, Path, ServiceId};
 use crate::stats::bump;
-use crate::wire::{Drep, Mad, MessageKind, Rej, RejectReason};
+use crate::wire::{
+    ApStatus, Apr, Drep, Mad, MessageKind, Rej, RejectReason, SidrRep, SidrReq, SidrStatus,
+};
 
 /// One answer, as small as it can be told.
 #[derive(Clone, Copy, Debug)]
@@ -12,11 +14,20 @@ pub struct Reply {
     tid: u64,
     path: Path,
     own_comm_id: u32,
+    /// Of a SIDR_REP: the request's number.
     peers_comm_id: u32,
-    /// 0: a DREP.
-    reason: u16,
-    of: u8,
+    what: What,
     ari: Ari,
+}
+
+/// Which message it is.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+enum What {
+    Drep,
+    Rej { of: MessageKind, reason: RejectReason },
+    SidrRep(SidrStatus),
+    Apr(ApStatus),
 }
 
 /// A reply's additional information.
@@ -27,6 +38,10 @@ enum Ari {
     Gid(Gid),
     /// The CA GUID of an entry of the GID table.
     Guid(u16),
+    /// A path MTU (code).
+    Mtu(u8),
+    /// Not information: the service that a SIDR_REP speaks of.
+    Service([u8; 8]),
 }
 
 impl Reply {
@@ -36,14 +51,13 @@ impl Reply {
         path: super::slot::NO_PATH,
         own_comm_id: 0,
         peers_comm_id: 0,
-        reason: 0,
-        of: 0,
+        what: What::Drep,
         ari: Ari::None,
     };
 
-    /// A REJ of a REQ, back along the path it came.
-    pub(crate) fn reject(path: &Path, tid: u64, reason: RejectReason) -> Reply {
-        Reply { tid, path: back(path), reason: reason.0, ..Reply::EMPTY }
+    /// A REJ of this message, back along the path it came.
+    pub(crate) fn reject(path: &Path, tid: u64, of: MessageKind, reason: RejectReason) -> Reply {
+        Reply { tid, path: back(path), what: What::Rej { of, reason }, ..Reply::EMPTY }
     }
 
     /// A REJ 4 of nothing in particular, along a connection's path.
@@ -51,8 +65,7 @@ impl Reply {
         Reply {
             tid,
             path: *path,
-            reason: RejectReason::TIMEOUT.0,
-            of: MessageKind::OTHER.0,
+            what: What::Rej { of: MessageKind::OTHER, reason: RejectReason::TIMEOUT },
             ari: Ari::Guid(gid_index),
             ..Reply::EMPTY
         }
@@ -61,6 +74,23 @@ impl Reply {
     /// A DREP.
     pub(crate) fn drep(path: &Path, tid: u64) -> Reply {
         Reply { tid, path: back(path), ..Reply::EMPTY }
+    }
+
+    /// A SIDR_REP that refuses.
+    pub(crate) fn sidr_rep(path: &Path, req: &SidrReq<&Mad>, status: SidrStatus) -> Reply {
+        Reply {
+            tid: req.transaction_id(),
+            path: back(path),
+            peers_comm_id: req.request_id(),
+            what: What::SidrRep(status),
+            ari: Ari::Service(req.service_id().0.to_be_bytes()),
+            ..Reply::EMPTY
+        }
+    }
+
+    /// An APR.
+    pub(crate) fn apr(path: &Path, tid: u64, status: ApStatus) -> Reply {
+        Reply { tid, path: back(path), what: What::Apr(status), ..Reply::EMPTY }
     }
 
     /// Between these communication IDs, ours first.
@@ -73,9 +103,9 @@ impl Reply {
         self.between(own_comm_id, 0)
     }
 
-    /// Which message is rejected.
-    pub(crate) fn of(self, message: MessageKind) -> Reply {
-        Reply { of: message.0, ..self }
+    /// With a path MTU (code) as additional information.
+    pub(crate) fn with_mtu(self, mtu: u8) -> Reply {
+        Reply { ari: Ari::Mtu(mtu), ..self }
     }
 
     /// With a GID as additional information.
@@ -84,27 +114,47 @@ impl Reply {
     }
 
     fn emit(&self, mad: &mut Mad, guid: impl FnOnce(u16) -> u64) -> Path {
-        if self.reason == 0 {
-            let mut drep = Drep::emit(mad, self.tid);
-            drep.set_local_comm_id(self.own_comm_id).set_remote_comm_id(self.peers_comm_id);
-        } else {
-            let mut rej = Rej::emit(mad, self.tid);
-            rej.set_local_comm_id(self.own_comm_id)
-                .set_remote_comm_id(self.peers_comm_id)
-                .set_message_rejected(MessageKind(self.of))
-                .set_reason(RejectReason(self.reason));
-            match self.ari {
-                Ari::None => &mut rej,
-                Ari::Gid(gid) => rej.set_additional_info(&gid.0),
-                Ari::Guid(index) => rej.set_additional_info(&guid(index).to_be_bytes()),
-            };
+        match self.what {
+            What::Drep => {
+                Drep::emit(mad, self.tid);
+            }
+            What::Rej { of, reason } => {
+                let mut rej = Rej::emit(mad, self.tid);
+                rej.set_message_rejected(of).set_reason(reason);
+                match self.ari {
+                    Ari::None | Ari::Service(_) => {}
+                    Ari::Gid(gid) => {
+                        rej.set_additional_info(&gid.0);
+                    }
+                    Ari::Guid(index) => {
+                        rej.set_additional_info(&guid(index).to_be_bytes());
+                    }
+                    // The top four bits (facts: wire-formats §2.3).
+                    Ari::Mtu(code) => {
+                        rej.set_additional_info(&[code << 4]);
+                    }
+                }
+            }
+            What::SidrRep(status) => {
+                let mut rep = SidrRep::emit(mad, self.tid);
+                rep.set_request_id(self.peers_comm_id).set_status(status);
+                if let Ari::Service(id) = self.ari {
+                    rep.set_service_id(ServiceId(u64::from_be_bytes(id)));
+                }
+                return self.path;
+            }
+            What::Apr(status) => {
+                Apr::emit(mad, self.tid).set_ap_status(status);
+            }
         }
+        // All but SIDR's begin with them.
+        Drep(mad).set_local_comm_id(self.own_comm_id).set_remote_comm_id(self.peers_comm_id);
         self.path
     }
 }
 
 /// Answers to strangers travel with default marking, whatever came in (facts: wire-formats §6.1).
-fn back(path: &Path) -> Path {
+pub(super) fn back(path: &Path) -> Path {
     let mut path = *path;
     if let Path::Roce(roce) = &mut path {
         roce.traffic_class = 0;

@@ -16,6 +16,15 @@ use core::time::Duration;
 /// errno of a full transmit queue (Linux): the next repetition may get through.
 const ENOBUFS: i32 = 105;
 
+/// Milliseconds in the unit of `Wait::patience`.
+const TENTH: u32 = 100;
+
+/// As tenths of a second, 109 minutes at most.
+fn tenths(duration: Duration) -> u16 {
+    let tenths = duration.as_secs().saturating_mul(10);
+    u16::try_from(tenths + u64::from(duration.subsec_millis() / TENTH)).unwrap_or(u16::MAX)
+}
+
 impl Conns<'_> {
     /// Begins to wait for an answer: the first repetition after `first_retry`, the end after
     /// `timeout` or the engine's deadline.
@@ -27,30 +36,40 @@ impl Conns<'_> {
     ) -> Wait {
         let timers = self.config.timers;
         let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline));
-        let limit = match timeout {
-            Some(_) => until,
-            None => Tick::after(self.now, timers.max_wait),
+        let patience = match timeout {
+            Some(_) => 0,
+            None => tenths(timers.max_wait.saturating_sub(timers.deadline)),
         };
-        let wait = Wait { until, limit, repeated: 0, left: retries.unwrap_or(u8::MAX) };
+        let wait = Wait { until, patience, repeated: 0, left: retries.unwrap_or(u8::MAX) };
         self.wake_for(index, &wait);
         wait
     }
 
+    /// Begins anew to repeat, with the same end.
+    pub(super) fn restart(&mut self, index: usize, wait: Wait) {
+        let wait = Wait { repeated: 0, ..wait };
+        self.wake_for(index, &wait);
+        self.set_wait(index, wait);
+    }
+
     /// Sets the deadline of the next repetition, or of the end.
     fn wake_for(&mut self, index: usize, wait: &Wait) {
-        let next = self.next_repetition(wait);
+        let next = self.next_repetition(index, wait);
         self.deadlines.set(self.table.slots_mut(), index, next);
     }
 
     /// The same, unless that would bring it forward.
     pub(super) fn wake_not_before(&mut self, index: usize, wait: &Wait) {
-        let next = self.next_repetition(wait);
+        let next = self.next_repetition(index, wait);
         let set = self.deadlines.of(self.table.slots(), index).unwrap_or(next);
         self.deadlines.set(self.table.slots_mut(), index, next.max(set));
     }
 
-    fn next_repetition(&self, wait: &Wait) -> Tick {
-        let first = self.config.timers.first_retry.max(Duration::from_millis(1));
+    fn next_repetition(&self, index: usize, wait: &Wait) -> Tick {
+        let timers = &self.config.timers;
+        let datagram = self.slot(index).is_datagram();
+        let first = if datagram { timers.sidr_first_retry } else { timers.first_retry };
+        let first = first.max(Duration::from_millis(1));
         let interval = first.saturating_mul(1 << wait.repeated.min(20));
         Tick::after(self.now, interval).min(wait.until)
     }
@@ -91,7 +110,16 @@ impl Conns<'_> {
                 self.set_owed(index, 0);
                 self.over(index, DisconnectCause::Timeout, "no answer").outcome
             }
-            Stage::ReqRcvd => {
+            Stage::SidrReqSent(wait) => {
+                if let Some(wait) = self.next_try(index, wait, now) {
+                    self.set_wait(index, wait);
+                    self.owe(index, owed::REQ, true);
+                    return None;
+                }
+                self.give_up(index, "no answer");
+                self.outcome(index, Outcome::Unreachable(Unreachable::Timeout))
+            }
+            Stage::ReqRcvd | Stage::SidrReqRcvd => {
                 bump(&mut self.counters.accept_overdue);
                 self.refuse(index, RejectReason::CONSUMER, &[], "not answered");
                 self.outcome(index, Outcome::AcceptOverdue)
@@ -103,7 +131,7 @@ impl Conns<'_> {
             }
             // The host's answer to a question, not the peer's.
             Stage::Idle => self.outcome(index, Outcome::QueryExpired),
-            Stage::RepRcvd | Stage::Established | Stage::DreqRcvd | Stage::RejSent => None,
+            _ => None,
         }
     }
 
@@ -146,11 +174,14 @@ impl Conns<'_> {
     fn be_patient(&mut self, index: usize, wait: Wait, service_timeout: u8) {
         let round_trip = code_to_duration(self.slot(index).round_trip());
         let next = Tick::after(self.now, code_to_duration(service_timeout) + round_trip);
-        let until = wait.until.max(next.min(wait.limit));
+        let furthest = wait.until.plus_millis(u32::from(wait.patience) * TENTH);
+        let until = wait.until.max(next.min(furthest));
+        let moved = until.ahead_of(wait.until).unsigned_abs().div_ceil(TENTH) as u16;
+        let patience = wait.patience.saturating_sub(moved);
         self.deadlines.set(self.table.slots_mut(), index, next.min(until));
-        self.set_wait(index, Wait { until, ..wait });
+        self.set_wait(index, Wait { until, patience, ..wait });
         // What we sent got through.
-        self.slot_mut(index).send_failures = 0;
+        self.slot_mut(index).forget_failures();
     }
 
     /// The transport could not send a message of this connection. Two REQs in a row that fail, and not
@@ -164,12 +195,15 @@ impl Conns<'_> {
         bump(&mut self.counters.send_failed);
         let index = self.find_own(comm_id)?;
         let slot = self.slot_mut(index);
-        let waiting = matches!(slot.stage, Stage::ReqSent(_)) && message == Attribute::REQ;
+        let waiting = match slot.stage {
+            Stage::ReqSent(_) => message == Attribute::REQ,
+            Stage::SidrReqSent(_) => message == Attribute::SIDR_REQ,
+            _ => false,
+        };
         if !waiting || errno == ENOBUFS || errno == crate::error::errno::EAGAIN {
             return None;
         }
-        slot.send_failures |= 1;
-        if slot.send_failures & 3 != 3 {
+        if !slot.note_failure() {
             return None;
         }
         self.give_up(index, "cannot send");

@@ -30,11 +30,19 @@ pub enum ConnState {
     Timewait,
     /// We rejected it; a repeated REQ gets the same answer again.
     RejSent,
+    /// SIDR_REQ sent, waiting for SIDR_REP.
+    SidrReqSent,
+    /// SIDR_REP received: the service's queue pair is known.
+    SidrResolved,
+    /// SIDR_REQ received, waiting for the application's answer.
+    SidrReqRcvd,
+    /// SIDR_REP sent; a repeated SIDR_REQ gets the same answer again.
+    SidrRepSent,
 }
 
 impl ConnState {
     /// Every state.
-    pub const ALL: [ConnState; 10] = [
+    pub const ALL: [ConnState; 14] = [
         ConnState::Idle,
         ConnState::ReqSent,
         ConnState::ReqRcvd,
@@ -45,6 +53,10 @@ impl ConnState {
         ConnState::DreqRcvd,
         ConnState::Timewait,
         ConnState::RejSent,
+        ConnState::SidrReqSent,
+        ConnState::SidrResolved,
+        ConnState::SidrReqRcvd,
+        ConnState::SidrRepSent,
     ];
 
     /// The field's name.
@@ -60,6 +72,10 @@ impl ConnState {
             ConnState::DreqRcvd => "DREQ_RCVD",
             ConnState::Timewait => "TIMEWAIT",
             ConnState::RejSent => "REJ_SENT",
+            ConnState::SidrReqSent => "SIDR_REQ_SENT",
+            ConnState::SidrResolved => "SIDR_RESOLVED",
+            ConnState::SidrReqRcvd => "SIDR_REQ_RCVD",
+            ConnState::SidrRepSent => "SIDR_REP_SENT",
         }
     }
 
@@ -91,6 +107,10 @@ pub(crate) enum Stage {
     DreqRcvd,
     Timewait,
     RejSent,
+    SidrReqSent(Wait),
+    SidrResolved,
+    SidrReqRcvd,
+    SidrRepSent,
 }
 
 impl Stage {
@@ -106,6 +126,10 @@ impl Stage {
             Stage::DreqRcvd => ConnState::DreqRcvd,
             Stage::Timewait => ConnState::Timewait,
             Stage::RejSent => ConnState::RejSent,
+            Stage::SidrReqSent(_) => ConnState::SidrReqSent,
+            Stage::SidrResolved => ConnState::SidrResolved,
+            Stage::SidrReqRcvd => ConnState::SidrReqRcvd,
+            Stage::SidrRepSent => ConnState::SidrRepSent,
         }
     }
 }
@@ -115,8 +139,9 @@ impl Stage {
 pub(crate) struct Wait {
     /// The end.
     pub(crate) until: Tick,
-    /// How far an MRA may move the end; not at all where the user set it.
-    pub(crate) limit: Tick,
+    /// How much further an MRA may move the end, in tenths of a second; not at all where the user
+    /// set it.
+    pub(crate) patience: u16,
     /// Repetitions so far: the interval doubles with each.
     pub(crate) repeated: u8,
     /// Repetitions left.
@@ -149,6 +174,12 @@ pub const TRANSITIONS: &[(ConnState, ConnState, &str)] = {
         (DreqSent, Timewait, "DREP; DREQ (crossing); REJ; no answer in time; stale"),
         (DreqRcvd, Timewait, "disconnect, destroy, or a repeated DREQ (we send DREP); stale"),
         (Timewait, Idle, "timewait over"),
+        (Idle, SidrReqSent, "connect (a datagram service)"),
+        (Idle, SidrReqRcvd, "SIDR_REQ"),
+        (SidrReqSent, SidrResolved, "SIDR_REP"),
+        (SidrReqSent, Idle, "SIDR_REP that refuses; no answer in time"),
+        (SidrResolved, Idle, "reset"),
+        (SidrReqRcvd, SidrRepSent, "accept; reject, not answered in time or destroy (status 2)"),
     ]
 };
 

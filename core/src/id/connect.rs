@@ -12,7 +12,7 @@ use crate::wire::RejectReason;
 
 impl Cm<'_> {
     /// Sends a REQ (`rdma_connect`), again until it is answered. Then CONNECT_RESPONSE, REJECTED or
-    /// UNREACHABLE.
+    /// UNREACHABLE. From a datagram port space a SIDR_REQ, then ESTABLISHED, REJECTED or UNREACHABLE.
     ///
     /// # Errors
     /// [`ConnectError`]; the identifier is as it was.
@@ -28,16 +28,17 @@ impl Cm<'_> {
         let (State::RouteResolved, Some(conn)) = (state, self.ids.conn(index)) else {
             return Err(ConnectError::InvalidState { state });
         };
-        if !self.ids.slot(index).space().is_connected() {
-            return Err(ConnectError::WrongPortSpace);
+        match self.ids.slot(index).space().is_connected() {
+            true => self.conns.connect(conn, param)?,
+            false => self.conns.ask_service(conn, param)?,
         }
-        self.conns.connect(conn, param)?;
         self.ids.set_stage(index, Stage::CONNECT, "connect");
         Ok(())
     }
 
     /// Accepts a request (`rdma_accept`): sends a REP, again until its RTU comes. Then ESTABLISHED,
-    /// REJECTED, UNREACHABLE or DISCONNECTED.
+    /// REJECTED, UNREACHABLE or DISCONNECTED. Of a datagram port space: sends a SIDR_REP, again for
+    /// each repetition of the request while the identifier lives. Then nothing: no connection.
     ///
     /// # Errors
     /// [`ConnectError`]; the identifier is as it was.
@@ -55,7 +56,8 @@ impl Cm<'_> {
         Ok(())
     }
 
-    /// Rejects a request (`rdma_reject`), or on either side a connection that does not stand yet.
+    /// Rejects a request (`rdma_reject`), or on either side a connection that does not stand yet. SIDR
+    /// has fewer reasons: NO_QP is status 3, any other 2.
     /// Destroy the identifier when you like: the REJ goes out all the same.
     ///
     /// # Errors
@@ -129,6 +131,9 @@ impl Cm<'_> {
         let (State::Connect | State::Disconnect, Some(conn)) = (state, self.ids.conn(index)) else {
             return Err(ConnectError::InvalidState { state });
         };
+        if !self.ids.slot(index).space().is_connected() {
+            return Err(ConnectError::WrongPortSpace);
+        }
         match self.conns.disconnect(conn, private_data) {
             Err(NotNow::Gone) if state == State::Disconnect => Ok(()),
             done => done.map_err(|why| self.ids.explain(index, why)),

@@ -6,6 +6,7 @@ use super::slot::{CHAIN, Stage, flag, pending};
 use super::{Ids, State};
 use crate::addr::{Gid, ScopedIp, ServiceId};
 use crate::cm::Cm;
+use crate::conn::Transport;
 use crate::error::ListenError;
 use crate::handle::Id;
 use crate::slots::Link;
@@ -90,6 +91,11 @@ impl Ids<'_> {
             Stage::Listen { backlog, waiting } => waiting < backlog,
             _ => false,
         }
+    }
+
+    /// Whether a listener takes queue pairs of this transport.
+    pub(crate) fn takes_transport(&self, listener: usize, transport: Transport) -> bool {
+        self.slot(listener).transports().has(transport)
     }
 
     /// A new identifier for a request to `listener`; `None` if there is none left.

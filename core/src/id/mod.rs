@@ -13,7 +13,7 @@ mod resolve;
 mod slot;
 mod state;
 
-pub use options::IdOption;
+pub use options::{IdOption, Transports};
 pub use state::{State, TRANSITIONS};
 
 pub use slot::IdSlot;
@@ -25,6 +25,7 @@ use crate::handle::Id;
 use crate::hash::Key;
 use crate::port::Ports;
 use crate::slots::{Chains, Link, List, Slot, Table};
+use crate::wire::SidrStatus;
 use slot::{CHAIN, READY, Stage, pending};
 
 /// Every identifier.
@@ -158,9 +159,13 @@ impl<'s> Ids<'s> {
             pending::CONNECT_ERROR => EventKind::ConnectError(slot.errno()),
             pending::UNREACHABLE if slot.error == 0 => EventKind::Unreachable(Unreachable::Timeout),
             pending::UNREACHABLE => EventKind::Unreachable(Unreachable::SendFailed(slot.errno())),
-            pending::REJECTED => EventKind::Rejected(
-                slot.conn.get().map(|conn| conns.reason(conn)).unwrap_or_default(),
-            ),
+            pending::REJECTED => {
+                let reason = slot.conn.get().map(|conn| conns.reason(conn)).unwrap_or_default();
+                match slot.space().is_connected() {
+                    true => EventKind::Rejected(reason),
+                    false => EventKind::SidrRejected(SidrStatus(reason.0 as u8)),
+                }
+            }
             pending::DISCONNECTED => EventKind::Disconnected(slot.cause),
             _ => EventKind::TimewaitExit,
         }

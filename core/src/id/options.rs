@@ -3,8 +3,40 @@
 use super::State;
 use super::slot::flag;
 use crate::cm::Cm;
+use crate::conn::Transport;
 use crate::error::OpError;
 use crate::handle::Id;
+
+/// A set of transports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transports(pub(super) u8);
+
+impl Transports {
+    /// Reliable connections.
+    pub const RC: Transports = Transports(1);
+    /// Unreliable connections.
+    pub const UC: Transports = Transports(2);
+    /// Extended reliable connections.
+    pub const XRC: Transports = Transports(4);
+
+    /// Whether it has this one.
+    pub const fn has(self, transport: Transport) -> bool {
+        let one = match transport {
+            Transport::Rc => Transports::RC,
+            Transport::Uc => Transports::UC,
+            Transport::Xrc => Transports::XRC,
+        };
+        self.0 & one.0 != 0
+    }
+}
+
+impl core::ops::BitOr for Transports {
+    type Output = Transports;
+
+    fn bitor(self, other: Transports) -> Transports {
+        Transports(self.0 | other.0)
+    }
+}
 
 /// An option and its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +54,8 @@ pub enum IdOption {
     /// Local ACK timeout code, 5 bits; 0 for none (`RDMA_OPTION_ID_ACK_TIMEOUT`). Goes into the queue
     /// pair's attributes at once, and into the REQ of routes resolved afterwards.
     AckTimeout(u8),
+    /// The transports that a listener takes; a REQ with another gets REJ 9. Default: RC alone.
+    Transports(Transports),
 }
 
 impl Cm<'_> {
@@ -43,7 +77,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
         let state = self.ids.state(index);
         let legal = match option {
-            IdOption::Tos(_) | IdOption::AckTimeout(_) => true,
+            IdOption::Tos(_) | IdOption::AckTimeout(_) | IdOption::Transports(_) => true,
             IdOption::ReuseAddr(true) => state != State::Listen,
             IdOption::ReuseAddr(false) => state == State::Idle,
             IdOption::AfOnly(_) => state == State::Idle,
@@ -55,6 +89,7 @@ impl Cm<'_> {
         match option {
             IdOption::Tos(tos) => slot.tos = tos,
             IdOption::AckTimeout(code) => slot.set_ack_timeout(code),
+            IdOption::Transports(transports) => slot.set_transports(transports),
             IdOption::ReuseAddr(on) => slot.set(flag::REUSE, on),
             IdOption::AfOnly(on) => {
                 slot.set(flag::AF_ONLY, on);

@@ -1,5 +1,6 @@
 //! An identifier's slot. All zero bits is an empty one.
 
+use super::options::Transports;
 use super::state::State;
 use crate::addr::{Gid, PortSpace, ScopedIp};
 use crate::event::DisconnectCause;
@@ -40,7 +41,7 @@ pub struct IdSlot {
     /// Index into [`PortSpace::ALL`].
     space: u8,
     /// [`flag`]s.
-    pub(super) flags: u8,
+    pub(super) flags: u16,
     pub(super) tos: u8,
     /// ACK_TIMEOUT option plus 1; 0 = not set.
     ack_timeout: u8,
@@ -92,14 +93,16 @@ impl Stage {
 }
 
 pub(super) mod flag {
-    pub(in crate::id) const REUSE: u8 = 1 << 0;
-    pub(in crate::id) const AF_ONLY: u8 = 1 << 1;
+    pub(in crate::id) const REUSE: u16 = 1 << 0;
+    pub(in crate::id) const AF_ONLY: u16 = 1 << 1;
     /// AF_ONLY was set by the application, not by default.
-    pub(in crate::id) const AF_EXPLICIT: u8 = 1 << 2;
+    pub(in crate::id) const AF_EXPLICIT: u16 = 1 << 2;
     /// Bound to a wildcard; `local` may have become specific since.
-    pub(in crate::id) const WILDCARD: u8 = 1 << 3;
+    pub(in crate::id) const WILDCARD: u16 = 1 << 3;
     /// Bound by `resolve_addr` or `set_route`, not by the application.
-    pub(in crate::id) const BOUND_ON_THE_WAY: u8 = 1 << 4;
+    pub(in crate::id) const BOUND_ON_THE_WAY: u16 = 1 << 4;
+    /// Where the transports of a listener are, three bits, RC the other way round.
+    pub(in crate::id) const TRANSPORTS: u32 = 5;
 }
 
 /// What an application is still to be told, in the order in which it can happen.
@@ -158,6 +161,16 @@ impl IdSlot {
         self.user = [user as u32, (user >> 32) as u32];
     }
 
+    /// The transports a listener takes.
+    pub(super) fn transports(&self) -> Transports {
+        Transports((self.flags >> flag::TRANSPORTS) as u8 & 7 ^ Transports::RC.0)
+    }
+
+    pub(super) fn set_transports(&mut self, transports: Transports) {
+        let bits = u16::from(transports.0 & 7 ^ Transports::RC.0);
+        self.flags = self.flags & !(7 << flag::TRANSPORTS) | bits << flag::TRANSPORTS;
+    }
+
     /// The ACK_TIMEOUT option, if it is set.
     pub(super) fn ack_timeout(&self) -> Option<u8> {
         self.ack_timeout.checked_sub(1)
@@ -180,11 +193,11 @@ impl IdSlot {
         self.error = i16::try_from(errno).unwrap_or(i16::MAX);
     }
 
-    pub(super) fn has(&self, flag: u8) -> bool {
+    pub(super) fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
-    pub(super) fn set(&mut self, flag: u8, on: bool) {
+    pub(super) fn set(&mut self, flag: u16, on: bool) {
         if on { self.flags |= flag } else { self.flags &= !flag }
     }
 

@@ -133,9 +133,14 @@ impl<'s> Pair<'s> {
 
     /// A listener on side B.
     pub fn listen(&mut self, port: u16, backlog: u32) -> Id {
+        self.listen_in(PortSpace::Tcp, port, backlog)
+    }
+
+    /// A listener of this port space on side B.
+    pub fn listen_in(&mut self, space: PortSpace, port: u16, backlog: u32) -> Id {
         let ip = self.nodes[1].ip;
         let cm = self.cm(B);
-        let id = cm.create_id(PortSpace::Tcp, 0).unwrap();
+        let id = cm.create_id(space, 0).unwrap();
         cm.bind(id, SocketAddr::new(ip, port)).unwrap();
         cm.listen(id, backlog).unwrap();
         id
@@ -143,10 +148,15 @@ impl<'s> Pair<'s> {
 
     /// An identifier on side A with a route to side B.
     pub fn route_to(&mut self, port: u16) -> Id {
+        self.route_in(PortSpace::Tcp, port)
+    }
+
+    /// An identifier of this port space on side A with a route to side B.
+    pub fn route_in(&mut self, space: PortSpace, port: u16) -> Id {
         let (from, to) = (self.nodes[0].ip, self.nodes[1].ip);
         let now = self.now;
         let cm = self.cm(A);
-        let id = cm.create_id(PortSpace::Tcp, 0).unwrap();
+        let id = cm.create_id(space, 0).unwrap();
         let path = Path::Roce(RocePath::new(from.into(), to.into()));
         cm.set_route(now, id, SocketAddr::new(to, port), &Route::new(path)).unwrap();
         id
@@ -157,6 +167,16 @@ impl<'s> Pair<'s> {
         let id = self.route_to(port);
         let (now, qpn) = (self.now, self.node(A).qpn());
         let mut param = ConnParam::new(qpn);
+        param.private_data = data;
+        self.cm(A).connect(now, id, &param).unwrap();
+        id
+    }
+
+    /// An identifier on side A that has asked for a datagram service on side B.
+    pub fn ask(&mut self, port: u16, data: &[u8]) -> Id {
+        let id = self.route_in(PortSpace::Udp, port);
+        let now = self.now;
+        let mut param = ConnParam::new(0);
         param.private_data = data;
         self.cm(A).connect(now, id, &param).unwrap();
         id

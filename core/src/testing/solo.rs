@@ -7,7 +7,8 @@ use crate::gids::PortEvent;
 use crate::request::Route;
 use crate::time::Instant;
 use crate::wire::{
-    Drep, Dreq, IpCmHeader, Mad, MessageKind, Mra, Rej, RejectReason, Rep, Req, Rtu, View,
+    Drep, Dreq, IpCmHeader, Mad, MessageKind, Mra, Rej, RejectReason, Rep, Req, Rtu, SidrRep,
+    SidrReq, SidrStatus, View,
 };
 use crate::{Cm, ConnParam, ConnState, Disposition, Id, State};
 use core::net::{IpAddr, SocketAddr};
@@ -120,6 +121,30 @@ impl Peer {
         mad
     }
 
+    /// A SIDR_REQ for the datagram service of this port on `to`, as from Linux.
+    pub fn sidr_req(&self, to: IpAddr, port: u16) -> Mad {
+        let mut mad = [0; 256];
+        SidrReq::emit(&mut mad, self.tid)
+            .set_request_id(self.comm_id)
+            .set_partition_key(0xffff)
+            .set_service_id(ServiceId::new(PortSpace::Udp, port))
+            .set_ip_cm(&IpCmHeader { source_port: 38784, source: self.ip, destination: to });
+        mad
+    }
+
+    /// A SIDR_REP to the request of this number.
+    pub fn sidr_rep(&self, to: u32, status: SidrStatus) -> Mad {
+        let mut mad = [0; 256];
+        let mut rep = SidrRep::emit(&mut mad, self.tid);
+        rep.set_request_id(to)
+            .set_status(status)
+            .set_service_id(ServiceId::new(PortSpace::Udp, 7471));
+        if status == SidrStatus::VALID {
+            rep.set_qpn(self.qpn).set_qkey(0x0123_4567);
+        }
+        mad
+    }
+
     /// A REJ 4, which names no communication ID of ours but the peer's CA GUID.
     pub fn timeout_rej(&self) -> Mad {
         let mut mad = self.rej(0, MessageKind::OTHER, RejectReason::TIMEOUT);
@@ -220,7 +245,12 @@ impl<'s> Solo<'s> {
 
     /// A listener.
     pub fn listen(&mut self, port: u16, backlog: u32) -> Id {
-        let id = self.cm.create_id(PortSpace::Tcp, 0).unwrap();
+        self.listen_in(PortSpace::Tcp, port, backlog)
+    }
+
+    /// A listener of this port space.
+    pub fn listen_in(&mut self, space: PortSpace, port: u16, backlog: u32) -> Id {
+        let id = self.cm.create_id(space, 0).unwrap();
         self.cm.bind(id, SocketAddr::new(self.ip, port)).unwrap();
         self.cm.listen(id, backlog).unwrap();
         id
@@ -228,7 +258,12 @@ impl<'s> Solo<'s> {
 
     /// An identifier with a route to a peer.
     pub fn route_to(&mut self, peer: &Peer) -> Id {
-        let id = self.cm.create_id(PortSpace::Tcp, 0).unwrap();
+        self.route_in(PortSpace::Tcp, peer)
+    }
+
+    /// An identifier of this port space with a route to a peer.
+    pub fn route_in(&mut self, space: PortSpace, peer: &Peer) -> Id {
+        let id = self.cm.create_id(space, 0).unwrap();
         let route = Route::new(self.path(peer));
         self.cm.set_route(self.now, id, SocketAddr::new(peer.ip, 7471), &route).unwrap();
         id
@@ -248,13 +283,31 @@ impl<'s> Solo<'s> {
 
     /// A new connection with a new peer, brought into this state by messages and calls; nothing is
     /// owed or untold. The active side, where both have the state and `active` says so; the passive
-    /// one has a listener on port 7471.
+    /// one has a listener on port 7471, for datagrams in SIDR's states.
     pub fn bring(&mut self, state: ConnState, active: bool) -> Brought {
         use ConnState::*;
         let mut it = Brought { peer: self.peer(), id: Id::from_raw(0), comm_id: 0, qpn: 0 };
         match state {
             ReqSent | RepRcvd => self.bring_active(&mut it, state),
             ReqRcvd | RepSent | RejSent => self.bring_passive(&mut it, state),
+            SidrReqSent | SidrResolved => {
+                it.id = self.route_in(PortSpace::Udp, &it.peer);
+                self.connect(it.id);
+                it.comm_id = comm_id(&self.says(&["SIDR_REQ"])[0]);
+                if state == SidrResolved {
+                    let rep = it.peer.sidr_rep(it.comm_id, SidrStatus::VALID);
+                    self.expect_accepted(&it, &rep, &[], &["ESTABLISHED"]);
+                }
+            }
+            SidrReqRcvd | SidrRepSent => {
+                let req = it.peer.sidr_req(self.ip, 7471);
+                assert_eq!(self.hears(&it.peer, &req), Disposition::Accepted);
+                it.id = self.tells(&["CONNECT_REQUEST"])[0].id;
+                if state == SidrRepSent {
+                    self.accept(it.id);
+                    self.says(&["SIDR_REP"]);
+                }
+            }
             Idle if active => {
                 self.bring_active(&mut it, ReqSent);
                 let rej = it.peer.rej(it.comm_id, MessageKind::REQ, RejectReason::CONSUMER);
@@ -362,7 +415,7 @@ impl Brought {
     }
 }
 
-/// The sender's communication ID, in every message but SIDR's and a REJ's.
+/// The sender's communication ID, in every message but a SIDR_REP and a REJ; a SIDR_REQ's number.
 pub fn comm_id(mad: &Mad) -> u32 {
     u32::from_be_bytes([mad[24], mad[25], mad[26], mad[27]])
 }
@@ -377,6 +430,7 @@ pub fn is_terminal(kind: &EventKind) -> bool {
     matches!(
         kind,
         EventKind::Rejected(_)
+            | EventKind::SidrRejected(_)
             | EventKind::Unreachable(_)
             | EventKind::ConnectError(_)
             | EventKind::Disconnected(_)

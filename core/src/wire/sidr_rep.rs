@@ -24,6 +24,18 @@ message! {
     summary { request_id, status, service_id, qpn, qkey }
 }
 
+impl<'a> SidrRep<&'a Mad> {
+    /// The additional information: as much of the field as its length says; where that says nothing,
+    /// all of it (Linux leaves it 0).
+    pub fn information(&self) -> &'a [u8] {
+        let field = self.additional_info();
+        match usize::from(self.additional_info_length()) {
+            0 if self.status() == SidrStatus::REDIRECT => field,
+            length => field.get(..length).unwrap_or(field),
+        }
+    }
+}
+
 impl<B: Borrow<Mad>> SidrRep<B> {
     /// Vendor of the ECE options, or 0; put together from the two places it is spread over.
     pub fn ece_vendor_id(&self) -> u32 {
