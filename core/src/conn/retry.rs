@@ -9,7 +9,7 @@ use super::{Conns, Outcome, Verdict};
 use crate::addr::Path;
 use crate::event::{DisconnectCause, Unreachable};
 use crate::stats::{Disposition, IgnoreReason, bump};
-use crate::time::{Tick, code_to_duration};
+use crate::time::{Span, Tick};
 use crate::wire::{Attribute, Mad, MessageKind, Mra, RejectReason};
 use core::time::Duration;
 
@@ -26,10 +26,10 @@ impl Conns<'_> {
         retries: Option<u8>,
     ) -> Wait {
         let timers = self.config.timers;
-        let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline));
+        let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline).into());
         let limit = match timeout {
             Some(_) => until,
-            None => Tick::after(self.now, timers.max_wait),
+            None => Tick::after(self.now, timers.max_wait.into()),
         };
         let wait = Wait { until, limit, repeated: 0, left: retries.unwrap_or(u8::MAX) };
         self.wake_for(index, &wait);
@@ -50,8 +50,8 @@ impl Conns<'_> {
     }
 
     fn next_repetition(&self, wait: &Wait) -> Tick {
-        let first = self.config.timers.first_retry.max(Duration::from_millis(1));
-        let interval = first.saturating_mul(1 << wait.repeated.min(20));
+        let first = Span::from(self.config.timers.first_retry).max(Span::MILLISECOND);
+        let interval = first.doubled(wait.repeated.min(20).into());
         Tick::after(self.now, interval).min(wait.until)
     }
 
@@ -144,8 +144,8 @@ impl Conns<'_> {
     }
 
     fn be_patient(&mut self, index: usize, wait: Wait, service_timeout: u8) {
-        let round_trip = code_to_duration(self.slot(index).round_trip());
-        let next = Tick::after(self.now, code_to_duration(service_timeout) + round_trip);
+        let round_trip = Span::of_code(self.slot(index).round_trip());
+        let next = Tick::after(self.now, Span::of_code(service_timeout) + round_trip);
         let until = wait.until.max(next.min(wait.limit));
         self.deadlines.set(self.table.slots_mut(), index, next.min(until));
         self.set_wait(index, Wait { until, ..wait });
