@@ -42,6 +42,7 @@ impl Reply {
     };
 
     /// A REJ of a REQ, back along the path it came.
+    #[inline(never)]
     pub(crate) fn reject(path: &Path, tid: u64, reason: RejectReason) -> Reply {
         Reply { tid, path: back(path), reason: reason.0, ..Reply::EMPTY }
     }
@@ -60,7 +61,7 @@ impl Reply {
 
     /// A DREP.
     pub(crate) fn drep(path: &Path, tid: u64) -> Reply {
-        Reply { tid, path: back(path), ..Reply::EMPTY }
+        Reply::reject(path, tid, RejectReason(0))
     }
 
     /// Between these communication IDs, ours first.
@@ -154,6 +155,7 @@ impl<'s> ReplyRing<'s> {
 }
 
 impl Conns<'_> {
+    #[inline(never)]
     pub(crate) fn reply(&mut self, reply: Reply) {
         if !self.replies.push(reply) {
             bump(&mut self.counters.replies_dropped);
