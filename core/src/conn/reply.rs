@@ -44,7 +44,9 @@ impl Reply {
     /// A REJ of a REQ, back along the path it came.
     #[inline(never)]
     pub(crate) fn reject(path: &Path, tid: u64, reason: RejectReason) -> Reply {
-        Reply { tid, path: back(path), reason: reason.0, ..Reply::EMPTY }
+        let mut reply = Reply::EMPTY;
+        (reply.tid, reply.path, reply.reason) = (tid, back(path), reason.0);
+        reply
     }
 
     /// A REJ 4 of nothing in particular, along a connection's path.
