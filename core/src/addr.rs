@@ -49,11 +49,11 @@ impl Gid {
 
     /// Whether this is an IPv4 address in its mapped form.
     pub const fn is_v4(self) -> bool {
-        u64::from_be_bytes(first_chunk(&self.0)) == 0
-            && self.0[8] == 0
-            && self.0[9] == 0
-            && self.0[10] == 0xff
-            && self.0[11] == 0xff
+        // In words: octet by octet it would be compiled as it is written.
+        match self.0.first_chunk() {
+            Some(zeros) => u64::from_ne_bytes(*zeros) == 0 && self.words()[2] == MAPPED,
+            None => false,
+        }
     }
 
     /// Whether this is the wildcard of its family: `0.0.0.0` (mapped) or `::`.
@@ -73,9 +73,8 @@ impl Gid {
     }
 }
 
-const fn first_chunk(octets: &[u8; 16]) -> [u8; 8] {
-    [octets[0], octets[1], octets[2], octets[3], octets[4], octets[5], octets[6], octets[7]]
-}
+/// The third word of a mapped IPv4 address.
+const MAPPED: u32 = u32::from_ne_bytes([0, 0, 0xff, 0xff]);
 
 impl From<IpAddr> for Gid {
     fn from(ip: IpAddr) -> Gid {

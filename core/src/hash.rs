@@ -44,10 +44,12 @@ impl Key {
 
     /// An independent key, one per `purpose`, so that what one use gives away helps with no other.
     pub(crate) const fn derive(&self, purpose: u32) -> Key {
-        Key {
-            k0: half_sip::<2, 4, 2>(self, &[purpose, 0]),
-            k1: half_sip::<2, 4, 2>(self, &[purpose, 1]),
-        }
+        Key { k0: self.derive_word(purpose, 0), k1: self.derive_word(purpose, 1) }
+    }
+
+    #[inline(never)]
+    const fn derive_word(&self, purpose: u32, n: u32) -> u32 {
+        half_sip::<2, 4, 2>(self, &[purpose, n])
     }
 }
 
@@ -81,20 +83,24 @@ impl Permutation {
     /// Where `value` goes.
     pub(crate) const fn permute(&self, value: u32) -> u32 {
         let (mut low, mut high) = self.split(value);
-        high ^= self.round(0, low) & self.high_mask;
-        low ^= self.round(1, high) & self.low_mask;
-        high ^= self.round(2, low) & self.high_mask;
-        low ^= self.round(3, high) & self.low_mask;
+        let mut round = 0;
+        while round < 4 {
+            high ^= self.round(round, low) & self.high_mask;
+            low ^= self.round(round + 1, high) & self.low_mask;
+            round += 2;
+        }
         high << self.low_bits | low
     }
 
     /// What goes to `value`.
     pub(crate) const fn invert(&self, value: u32) -> u32 {
         let (mut low, mut high) = self.split(value);
-        low ^= self.round(3, high) & self.low_mask;
-        high ^= self.round(2, low) & self.high_mask;
-        low ^= self.round(1, high) & self.low_mask;
-        high ^= self.round(0, low) & self.high_mask;
+        let mut round = 4;
+        while round > 0 {
+            low ^= self.round(round - 1, high) & self.low_mask;
+            high ^= self.round(round - 2, low) & self.high_mask;
+            round -= 2;
+        }
         high << self.low_bits | low
     }
 

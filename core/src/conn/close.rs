@@ -11,7 +11,7 @@ use crate::addr::Path;
 use crate::event::DisconnectCause;
 use crate::slots::Link;
 use crate::stats::{Disposition, IgnoreReason};
-use crate::time::code_to_duration;
+use crate::time::Span;
 use crate::wire::{ApStatus, Drep, Dreq, Lap, Mad, RejectReason};
 
 /// Timewait lasts twice the packet lifetime, whose code is the peer's to say; not longer than this
@@ -171,7 +171,7 @@ impl Conns<'_> {
     pub(super) fn begin_timewait(&mut self, index: usize, why: &'static str) {
         self.set_stage(index, Stage::Timewait, why);
         let code = self.slot(index).round_trip().min(LONGEST_TIMEWAIT);
-        self.wake_after(index, code_to_duration(code));
+        self.wake_after(index, Span::of_code(code));
     }
 
     /// `destroy`: the identifier lets go. The slot is given back now, or when the last word is said.

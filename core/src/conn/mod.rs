@@ -40,7 +40,7 @@ use crate::event::{DisconnectCause, Unreachable};
 use crate::hash::{CommIds, Key, Rng};
 use crate::slots::{Chains, Deadlines, Link, List, Table};
 use crate::stats::{Counters, Disposition, bump};
-use crate::time::{Instant, LONGEST, Tick};
+use crate::time::{Instant, Span, Tick};
 use crate::wire::{IpCmHeader, RejectReason};
 use core::time::Duration;
 use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
@@ -132,9 +132,9 @@ pub(crate) struct Conns<'s> {
     rng: Rng,
     key: Key,
     config: Config,
+    /// Our clock, and the latest time that the caller has brought.
     now: Instant,
-    /// Nanoseconds by which the caller's clock has jumped ahead of ours.
-    slept: u64,
+    seen: Instant,
     pub(crate) counters: Counters,
 }
 
@@ -163,7 +163,7 @@ impl<'s> Conns<'s> {
             key: key.derive(3),
             config: *config,
             now: Instant::ZERO,
-            slept: 0,
+            seen: Instant::ZERO,
             counters: Counters::default(),
         })
     }
@@ -171,10 +171,18 @@ impl<'s> Conns<'s> {
     /// Takes note of the time; the latest seen counts. Of a jump beyond every deadline (a suspended
     /// machine) no more is felt than makes them all due: ticks a month apart cannot be compared.
     pub(crate) fn advance(&mut self, now: Instant) {
-        const MOST: u64 = LONGEST.as_nanos() as u64;
-        let passed = now.as_nanos().saturating_sub(self.slept).saturating_sub(self.now.as_nanos());
-        let felt = if self.deadlines.is_empty() { passed } else { passed.min(MOST) };
-        self.slept += passed - felt;
+        if now > self.seen {
+            self.pass(now);
+        }
+    }
+
+    /// Apart from [`advance`](Self::advance), which is in every call.
+    #[inline(never)]
+    fn pass(&mut self, now: Instant) {
+        let passed = now.as_nanos() - self.seen.as_nanos();
+        let most = Span::LONGEST.as_nanos();
+        let felt = if self.deadlines.is_empty() { passed } else { passed.min(most) };
+        self.seen = now;
         self.now = Instant::from_nanos(self.now.as_nanos() + felt);
     }
 
@@ -186,7 +194,8 @@ impl<'s> Conns<'s> {
     /// When the next deadline falls due.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         let at = self.deadlines.earliest()?.to_instant(self.now);
-        Some(Instant::from_nanos(at.as_nanos().saturating_add(self.slept)))
+        let slept = self.seen.as_nanos() - self.now.as_nanos();
+        Some(Instant::from_nanos(at.as_nanos().saturating_add(slept)))
     }
 
     /// Whether `claim` would succeed.
@@ -293,8 +302,8 @@ impl<'s> Conns<'s> {
     }
 
     /// Sets a slot's only deadline.
-    fn wake_after(&mut self, index: usize, after: Duration) {
-        let at = Tick::after(self.now, after);
+    fn wake_after(&mut self, index: usize, after: impl Into<Span>) {
+        let at = Tick::after(self.now, after.into());
         self.deadlines.set(self.table.slots_mut(), index, at);
     }
 

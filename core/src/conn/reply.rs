@@ -55,9 +55,17 @@ impl Reply {
         ari: Ari::None,
     };
 
-    /// A REJ of this message, back along the path it came.
+    /// This answer to a message of that number, back along the path it came.
+    #[inline(never)]
+    fn new(path: &Path, tid: u64, what: What) -> Reply {
+        let mut reply = Reply::EMPTY;
+        (reply.tid, reply.path, reply.what) = (tid, back(path), what);
+        reply
+    }
+
+    /// A REJ of this message.
     pub(crate) fn reject(path: &Path, tid: u64, of: MessageKind, reason: RejectReason) -> Reply {
-        Reply { tid, path: back(path), what: What::Rej { of, reason }, ..Reply::EMPTY }
+        Reply::new(path, tid, What::Rej { of, reason })
     }
 
     /// A REJ 4 of nothing in particular, along a connection's path.
@@ -73,24 +81,20 @@ impl Reply {
 
     /// A DREP.
     pub(crate) fn drep(path: &Path, tid: u64) -> Reply {
-        Reply { tid, path: back(path), ..Reply::EMPTY }
+        Reply::new(path, tid, What::Drep)
     }
 
     /// A SIDR_REP that refuses.
     pub(crate) fn sidr_rep(path: &Path, req: &SidrReq<&Mad>, status: SidrStatus) -> Reply {
-        Reply {
-            tid: req.transaction_id(),
-            path: back(path),
-            peers_comm_id: req.request_id(),
-            what: What::SidrRep(status),
-            ari: Ari::Service(req.service_id().0.to_be_bytes()),
-            ..Reply::EMPTY
-        }
+        let mut reply = Reply::new(path, req.transaction_id(), What::SidrRep(status));
+        reply.peers_comm_id = req.request_id();
+        reply.ari = Ari::Service(req.service_id().0.to_be_bytes());
+        reply
     }
 
     /// An APR.
     pub(crate) fn apr(path: &Path, tid: u64, status: ApStatus) -> Reply {
-        Reply { tid, path: back(path), what: What::Apr(status), ..Reply::EMPTY }
+        Reply::new(path, tid, What::Apr(status))
     }
 
     /// Between these communication IDs, ours first.
@@ -204,6 +208,7 @@ impl<'s> ReplyRing<'s> {
 }
 
 impl Conns<'_> {
+    #[inline(never)]
     pub(crate) fn reply(&mut self, reply: Reply) {
         if !self.replies.push(reply) {
             bump(&mut self.counters.replies_dropped);

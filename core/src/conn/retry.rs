@@ -9,7 +9,7 @@ use super::{Conns, Outcome, Verdict};
 use crate::addr::Path;
 use crate::event::{DisconnectCause, Unreachable};
 use crate::stats::{Disposition, IgnoreReason, bump};
-use crate::time::{Tick, code_to_duration};
+use crate::time::{Span, Tick};
 use crate::wire::{Attribute, Mad, MessageKind, Mra, RejectReason};
 use core::time::Duration;
 
@@ -21,8 +21,7 @@ const TENTH: u32 = 100;
 
 /// As tenths of a second, 109 minutes at most.
 fn tenths(duration: Duration) -> u16 {
-    let tenths = duration.as_secs().saturating_mul(10);
-    u16::try_from(tenths + u64::from(duration.subsec_millis() / TENTH)).unwrap_or(u16::MAX)
+    u16::try_from(duration.as_millis() / u128::from(TENTH)).unwrap_or(u16::MAX)
 }
 
 impl Conns<'_> {
@@ -35,7 +34,7 @@ impl Conns<'_> {
         retries: Option<u8>,
     ) -> Wait {
         let timers = self.config.timers;
-        let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline));
+        let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline).into());
         let patience = match timeout {
             Some(_) => 0,
             None => tenths(timers.max_wait.saturating_sub(timers.deadline)),
@@ -69,8 +68,8 @@ impl Conns<'_> {
         let timers = &self.config.timers;
         let datagram = self.slot(index).is_datagram();
         let first = if datagram { timers.sidr_first_retry } else { timers.first_retry };
-        let first = first.max(Duration::from_millis(1));
-        let interval = first.saturating_mul(1 << wait.repeated.min(20));
+        let interval =
+            Span::from(first).max(Span::MILLISECOND).doubled(wait.repeated.min(20).into());
         Tick::after(self.now, interval).min(wait.until)
     }
 
@@ -172,8 +171,8 @@ impl Conns<'_> {
     }
 
     fn be_patient(&mut self, index: usize, wait: Wait, service_timeout: u8) {
-        let round_trip = code_to_duration(self.slot(index).round_trip());
-        let next = Tick::after(self.now, code_to_duration(service_timeout) + round_trip);
+        let round_trip = Span::of_code(self.slot(index).round_trip());
+        let next = Tick::after(self.now, Span::of_code(service_timeout) + round_trip);
         let furthest = wait.until.plus_millis(u32::from(wait.patience) * TENTH);
         let until = wait.until.max(next.min(furthest));
         let moved = until.ahead_of(wait.until).unsigned_abs().div_ceil(TENTH) as u16;

@@ -190,7 +190,9 @@ impl ConnSlot {
 
     /// Forgets everything but the generation.
     pub(super) fn clear(&mut self) {
-        *self = ConnSlot { generation: self.generation, ..ConnSlot::EMPTY };
+        let generation = self.generation;
+        *self = ConnSlot::EMPTY;
+        self.generation = generation;
     }
 
     /// Forgets all that the peer said.

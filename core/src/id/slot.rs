@@ -148,8 +148,9 @@ impl IdSlot {
 
     pub(super) fn clear(&mut self, space: PortSpace, user: u64) {
         let (generation, sequence) = (self.generation, self.sequence);
-        let space = PortSpace::ALL.iter().position(|&s| s == space).unwrap_or_default() as u8;
-        *self = IdSlot { generation, sequence, space, ..IdSlot::EMPTY };
+        *self = IdSlot::EMPTY;
+        (self.generation, self.sequence) = (generation, sequence);
+        self.space = PortSpace::ALL.iter().position(|&s| s == space).unwrap_or_default() as u8;
         self.set_user(user);
     }
 

@@ -14,9 +14,9 @@ pub(super) const fn get<const POSITION: usize, const WIDTH: usize>(mad: &Mad) ->
     let (at, octets) = window(POSITION, WIDTH);
     let word = match octets {
         1 => mad[at] as u64,
-        2 => u16::from_be_bytes([mad[at], mad[at + 1]]) as u64,
-        4 => u32::from_be_bytes([mad[at], mad[at + 1], mad[at + 2], mad[at + 3]]) as u64,
-        _ => load_u64(mad, at),
+        2 => u16::from_be_bytes(*window_at(mad, at)) as u64,
+        4 => u32::from_be_bytes(*window_at(mad, at)) as u64,
+        _ => u64::from_be_bytes(*window_at(mad, at)),
     };
     (word >> ((at + octets) * 8 - POSITION - WIDTH)) & mask(WIDTH)
 }
@@ -32,25 +32,16 @@ pub(super) const fn set<const POSITION: usize, const WIDTH: usize>(mad: &mut Mad
     match octets {
         1 => mad[at] = mad[at] & keep as u8 | bits as u8,
         2 => {
-            let old = u16::from_be_bytes([mad[at], mad[at + 1]]);
-            [mad[at], mad[at + 1]] = (old & keep as u16 | bits as u16).to_be_bytes();
+            let place = window_mut(mad, at);
+            *place = (u16::from_be_bytes(*place) & keep as u16 | bits as u16).to_be_bytes();
         }
         4 => {
-            let old = u32::from_be_bytes([mad[at], mad[at + 1], mad[at + 2], mad[at + 3]]);
-            [mad[at], mad[at + 1], mad[at + 2], mad[at + 3]] =
-                (old & keep as u32 | bits as u32).to_be_bytes();
+            let place = window_mut(mad, at);
+            *place = (u32::from_be_bytes(*place) & keep as u32 | bits as u32).to_be_bytes();
         }
         _ => {
-            [
-                mad[at],
-                mad[at + 1],
-                mad[at + 2],
-                mad[at + 3],
-                mad[at + 4],
-                mad[at + 5],
-                mad[at + 6],
-                mad[at + 7],
-            ] = (load_u64(mad, at) & keep | bits).to_be_bytes();
+            let place = window_mut(mad, at);
+            *place = (u64::from_be_bytes(*place) & keep | bits).to_be_bytes();
         }
     }
 }
@@ -122,16 +113,19 @@ const fn mask(width: usize) -> u64 {
     u64::MAX >> (64 - width)
 }
 
+/// The octets of a window, as one word: gathered one by one, eight of them would be eight loads.
 #[inline(always)]
-const fn load_u64(mad: &Mad, at: usize) -> u64 {
-    u64::from_be_bytes([
-        mad[at],
-        mad[at + 1],
-        mad[at + 2],
-        mad[at + 3],
-        mad[at + 4],
-        mad[at + 5],
-        mad[at + 6],
-        mad[at + 7],
-    ])
+pub(super) const fn window_at<const N: usize>(mad: &Mad, at: usize) -> &[u8; N] {
+    match mad.split_at(at).1.first_chunk() {
+        Some(octets) => octets,
+        None => unreachable!(),
+    }
+}
+
+#[inline(always)]
+pub(super) const fn window_mut<const N: usize>(mad: &mut Mad, at: usize) -> &mut [u8; N] {
+    match mad.split_at_mut(at).1.first_chunk_mut() {
+        Some(octets) => octets,
+        None => unreachable!(),
+    }
 }

@@ -13,7 +13,7 @@
 
 use core::fmt;
 
-use super::bits::{get, octets_mut, set};
+use super::bits::{get, octets_mut, set, window_at, window_mut};
 use super::mad::Mad;
 use crate::addr::{Gid, ServiceId};
 
@@ -381,23 +381,13 @@ impl Field for Gid {
     #[inline(always)]
     fn load<const POSITION: usize, const WIDTH: usize>(mad: &Mad) -> Gid {
         const { assert!(WIDTH == 128 && POSITION.is_multiple_of(8), "a GID is 16 whole octets") };
-        let mut gid = [0; 16];
-        let mut i = 0;
-        while i < 16 {
-            gid[i] = mad[POSITION / 8 + i];
-            i += 1;
-        }
-        Gid(gid)
+        Gid(*window_at(mad, POSITION / 8))
     }
 
     #[inline(always)]
     fn store<const POSITION: usize, const WIDTH: usize>(self, mad: &mut Mad) {
         const { assert!(WIDTH == 128 && POSITION.is_multiple_of(8), "a GID is 16 whole octets") };
-        let mut i = 0;
-        while i < 16 {
-            mad[POSITION / 8 + i] = self.0[i];
-            i += 1;
-        }
+        *window_mut(mad, POSITION / 8) = self.0;
     }
 }
 
