@@ -117,6 +117,11 @@ impl Span {
         self.0
     }
 
+    /// In whole milliseconds.
+    pub(crate) const fn as_millis(self) -> u32 {
+        millis(self.0) as u32
+    }
+
     /// Doubled so many times (at most 63).
     pub(crate) const fn doubled(self, times: u32) -> Span {
         if self.0 > Span::LONGEST.0 >> times { Span::LONGEST } else { Span(self.0 << times) }

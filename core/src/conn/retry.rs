@@ -21,7 +21,7 @@ const TENTH: u32 = 100;
 
 /// As tenths of a second, 109 minutes at most.
 fn tenths(duration: Duration) -> u16 {
-    u16::try_from(duration.as_millis() / u128::from(TENTH)).unwrap_or(u16::MAX)
+    u16::try_from(Span::from(duration).as_millis() / TENTH).unwrap_or(u16::MAX)
 }
 
 impl Conns<'_> {
