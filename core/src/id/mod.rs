@@ -26,7 +26,7 @@ use crate::hash::Key;
 use crate::port::Ports;
 use crate::slots::{Chains, Link, List, Slot, Table};
 use crate::wire::SidrStatus;
-use slot::{CHAIN, READY, Stage, pending};
+use slot::{CHAIN, READY, Stage, flag, pending};
 
 /// Every identifier.
 #[derive(Debug)]
@@ -124,6 +124,11 @@ impl<'s> Ids<'s> {
         }
     }
 
+    /// Whether the application has been told ESTABLISHED and not yet DISCONNECTED.
+    pub(crate) fn owes_disconnected(&self, index: usize) -> bool {
+        self.slot(index).has(flag::OWES_DISCONNECTED)
+    }
+
     /// Whether the application has not been told this yet.
     fn is_pending(&self, index: usize, event: u16) -> bool {
         self.slot(index).pending & event != 0
@@ -136,6 +141,11 @@ impl<'s> Ids<'s> {
         let slot = self.slot_mut(index);
         let event = slot.pending & slot.pending.wrapping_neg();
         slot.pending &= !event;
+        match event {
+            pending::ESTABLISHED => slot.set(flag::OWES_DISCONNECTED, true),
+            pending::DISCONNECTED => slot.set(flag::OWES_DISCONNECTED, false),
+            _ => {}
+        }
         if slot.pending != 0 {
             self.ready.push_back(self.table.slots_mut(), index);
         }

@@ -38,10 +38,10 @@ pub struct IdSlot {
     /// In the free list, the listeners' index or the 4-tuple index.
     link: Link,
     ready: Links,
+    /// [`flag`]s.
+    flags: u16,
     /// Index into [`PortSpace::ALL`].
     space: u8,
-    /// [`flag`]s.
-    pub(super) flags: u16,
     pub(super) tos: u8,
     /// ACK_TIMEOUT option plus 1; 0 = not set.
     ack_timeout: u8,
@@ -103,6 +103,8 @@ pub(super) mod flag {
     pub(in crate::id) const BOUND_ON_THE_WAY: u16 = 1 << 4;
     /// Where the transports of a listener are, three bits, RC the other way round.
     pub(in crate::id) const TRANSPORTS: u32 = 5;
+    /// The application has been told ESTABLISHED and not yet DISCONNECTED.
+    pub(in crate::id) const OWES_DISCONNECTED: u16 = 1 << 8;
 }
 
 /// What an application is still to be told, in the order in which it can happen.
