@@ -124,6 +124,12 @@ impl<'s> Ids<'s> {
         }
     }
 
+    /// Whether it was made for a request: those hold no port.
+    pub(crate) fn is_passive(&self, index: usize) -> bool {
+        let slot = self.slot(index);
+        !slot.conn.is_none() && !slot.held.is_some()
+    }
+
     /// Whether the application has been told ESTABLISHED and not yet DISCONNECTED.
     pub(crate) fn owes_disconnected(&self, index: usize) -> bool {
         self.slot(index).has(flag::OWES_DISCONNECTED)

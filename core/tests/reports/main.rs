@@ -1,4 +1,5 @@
 //! Field reports.
+mod c;
 mod h;
 
 /// A small generator of the tests' own.
