@@ -148,7 +148,10 @@ impl<'s> Ids<'s> {
         let event = slot.pending & slot.pending.wrapping_neg();
         slot.pending &= !event;
         match event {
-            pending::ESTABLISHED => slot.set(flag::OWES_DISCONNECTED, true),
+            // A datagram service is found and needs no end.
+            pending::ESTABLISHED => {
+                slot.set(flag::OWES_DISCONNECTED, slot.space().is_connected());
+            }
             pending::DISCONNECTED => slot.set(flag::OWES_DISCONNECTED, false),
             _ => {}
         }

@@ -1,6 +1,8 @@
 //! Field reports.
 mod c;
+mod g;
 mod h;
+mod j;
 
 /// A small generator of the tests' own.
 struct Dice(u64);
