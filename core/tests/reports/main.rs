@@ -1,8 +1,13 @@
 //! Field reports.
+mod b;
 mod c;
+mod d;
+mod f;
 mod g;
 mod h;
+mod i;
 mod j;
+mod k;
 
 /// A small generator of the tests' own.
 struct Dice(u64);
