@@ -68,6 +68,10 @@ impl Cm<'_> {
             return Disposition::Accepted.into();
         }
         if !self.ids.has_room(listener) {
+            if self.ids.rejects_when_full(listener) {
+                bump(&mut self.conns.counters.backlog_full);
+                return self.refuse(path, req, RejectReason::NO_RESOURCES);
+            }
             return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
         }
         let Some((id, conn)) = self.claim_for(listener) else {
@@ -122,6 +126,10 @@ impl Cm<'_> {
             return self.refuse_sidr(path, req, SidrStatus::UNSUPPORTED_SERVICE_ID);
         };
         if !self.ids.has_room(listener) {
+            if self.ids.rejects_when_full(listener) {
+                bump(&mut self.conns.counters.backlog_full);
+                return self.refuse_sidr(path, req, SidrStatus::NO_QP);
+            }
             return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
         }
         let Some((id, conn)) = self.claim_for(listener) else {

@@ -324,6 +324,16 @@ impl Cm<'_> {
         Ok(conn.map(|conn| self.conns.path(conn)))
     }
 
+    /// Whether a DISCONNECTED is still to come: true from the ESTABLISHED that `poll_event` gave until
+    /// the DISCONNECTED it gives, or until `reset`. Who wants to end in order disconnects and waits
+    /// as long as this is true.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn owes_disconnected(&self, id: Id) -> Result<bool, OpError> {
+        Ok(self.ids.owes_disconnected(self.live(id)?))
+    }
+
     /// What has been counted.
     pub fn counters(&self) -> &Counters {
         &self.conns.counters

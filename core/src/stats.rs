@@ -114,6 +114,9 @@ pub struct Counters {
     pub bad_transport: u32,
     /// Requests refused because every slot was in use (REJ 3).
     pub no_resources: u32,
+    /// Requests refused because the backlog was full, by a listener with
+    /// [`RejectWhenFull`](crate::IdOption::RejectWhenFull) (REJ 3).
+    pub backlog_full: u32,
     /// Connections torn down because their peer came back with the same queue pair (REJ 10).
     pub stale: u32,
     /// Requests that named somebody else's queue pair (REJ 10), whose connection was left alone.

@@ -138,6 +138,7 @@ impl Chaos<'_> {
                     IdOption::ReuseAddr(false),
                     IdOption::AfOnly(true),
                     IdOption::AckTimeout(12),
+                    IdOption::RejectWhenFull(true),
                 ]);
                 let _ = cm.set_option(id, option);
                 let _ = cm.qp_attrs(id, QpState::ReadyToSend);

@@ -324,8 +324,6 @@ fn type_of_service_and_ack_timeout_count_for_the_route() {
         cm.set_option(id, IdOption::Tos(0x68)).unwrap();
         cm.set_option(id, IdOption::AckTimeout(20)).unwrap();
         cm.set_route(now, id, (b, 7471).into(), &route(a, b)).unwrap();
-        // Too late for this route; the queue pair's own timeout still counts.
-        cm.set_option(id, IdOption::Tos(0x20)).unwrap();
         cm.connect(now, id, &ConnParam::new(0x99)).unwrap();
         let request = pair.expect(B, "CONNECT_REQUEST").event.id;
         let mad = pair.node(A).sent[0];

@@ -3,12 +3,11 @@
 
 use nanocm_core::error::{CreateError, ResolveError, errno::ETIMEDOUT};
 use nanocm_core::testing::{Brought, Capacity, Memory, Side::*, Solo, World, comm_id};
-use nanocm_core::wire::{Attribute, MessageKind, Rej, RejectReason, Req};
+use nanocm_core::wire::{Attribute, MessageKind, Rej, RejectReason};
 use nanocm_core::{
     Config, ConnParam, ConnState::*, Disposition, EventKind, Id, IgnoreReason, PortEvent,
     PortSpace, Route, SetupError, Storage, addr::ScopedIp,
 };
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,12 +15,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn sized(ids: usize, conns: usize) -> World {
     World::new().of(Capacity { ids, conns, ..Capacity::of(ids.max(conns)) })
-}
-
-/// All there is to send is sent.
-fn flush(solo: &mut Solo<'_>) -> usize {
-    let mut mad = [0; 256];
-    std::iter::from_fn(|| solo.cm.poll_transmit(solo.now, &mut mad)).count()
 }
 
 /// A new peer's REQ, and what became of it.
@@ -86,7 +79,6 @@ fn an_operation_without_a_slot_changes_nothing() {
 
 #[test]
 fn a_full_backlog_is_silent_until_there_is_room() {
-    // reports G1
     sized(16, 16).solo(|mut solo| {
         let listener = solo.listen(7471, 4);
         let peers: Vec<_> = (0..6).map(|_| solo.peer()).collect();
@@ -255,23 +247,6 @@ fn an_event_before_an_orphan_is_told() {
 }
 
 #[test]
-fn everything_may_be_destroyed_while_events_are_polled() {
-    // reports D2
-    World::new().run(|mut pair| {
-        let listener = pair.listen(7471, 0);
-        let active = pair.connect(7471, &[]);
-        let request = pair.expect(B, "CONNECT_REQUEST").event.id;
-        pair.destroy(B, listener);
-        pair.destroy(B, request);
-        let told = pair.expect(A, "REJECTED").kind();
-        assert_eq!(told, EventKind::Rejected(RejectReason::CONSUMER));
-        assert_eq!(pair.node(B).sent_names(), ["REJ"]);
-        pair.expect_silence();
-        pair.assert_clean(&[active], &[]);
-    });
-}
-
-#[test]
 fn farewells_give_way_to_new_connections_the_oldest_first() {
     sized(9, 3).solo(|mut solo| {
         let olds: Vec<_> = (0..3).map(|_| solo.bring(Established, true)).collect();
@@ -314,35 +289,6 @@ fn an_operation_that_is_refused_costs_no_farewell() {
         assert_eq!(solo.cm.in_use().1, 1);
         solo.assert_clean(&[holder, id]);
     });
-}
-
-#[test]
-fn nothing_is_used_up_while_nothing_can_be_sent() {
-    // reports B4
-    for stood in [false, true] {
-        sized(9, 4).solo(|mut solo| {
-            for _ in 0..100 {
-                let peer = solo.peer();
-                let id = solo.route_to(&peer);
-                solo.connect(id);
-                if stood {
-                    let it = Brought { peer, id, comm_id: 0, qpn: 0 };
-                    let mut mad = [0; 256];
-                    // Its own REQ gets out, whatever waits before it.
-                    while comm_id(&mad) == 0 || nanocm_core::testing::name(&mad) != "REQ" {
-                        solo.cm.poll_transmit(solo.now, &mut mad).expect("a REQ");
-                    }
-                    let _ = solo.hears(&it.peer, &it.peer.rep(comm_id(&mad)));
-                    solo.cm.establish(solo.now, id, &[]).unwrap();
-                }
-                solo.cm.destroy(solo.now, id).unwrap();
-            }
-            flush(&mut solo);
-            let four: Vec<_> = (0..4).map(|_| solo.bring(ReqSent, true).id).collect();
-            assert_eq!(solo.cm.in_use(), (4, 4));
-            solo.assert_clean(&four);
-        });
-    }
 }
 
 #[test]
@@ -395,72 +341,6 @@ fn answers_go_before_requests() {
         solo.accept(it.id);
         solo.says(&["REP", "REQ", "REQ", "REQ"]);
         solo.assert_clean(&[&ids[..], &[listener, it.id]].concat());
-    });
-}
-
-#[test]
-fn an_engine_of_one_connection_serves_one_peer_after_another() {
-    // reports K3
-    sized(2, 1).solo(|mut solo| {
-        let listener = solo.listen(7471, 0);
-        for _ in 0..3 {
-            let it = solo.bring(Established, false);
-            expect_no_resources(&mut solo);
-            let _ = solo.hears(&it.peer, &it.peer.dreq(it.comm_id, it.qpn));
-            solo.tells(&["DISCONNECTED"]);
-            solo.cm.disconnect(solo.now, it.id, &[]).unwrap();
-            solo.says(&["DREP"]);
-            solo.wait(SECOND);
-            solo.tells(&["TIMEWAIT_EXIT"]);
-            solo.cm.destroy(solo.now, it.id).unwrap();
-        }
-        // One whose peer does not answer the goodbye gives way as well.
-        let it = solo.bring(Established, false);
-        solo.cm.destroy(solo.now, it.id).unwrap();
-        let it = solo.bring(Established, false);
-        assert_eq!(solo.cm.counters().farewells_dropped, 1);
-        solo.assert_clean(&[listener, it.id]);
-    });
-}
-
-#[test]
-fn nothing_grows_with_the_number_of_finished_connections() {
-    // reports G2; and no communication ID comes twice (field-tests C4).
-    World::new().of(Capacity::of(8)).run(|mut pair| {
-        let listener = pair.listen(7471, 0);
-        let mut numbers = BTreeSet::new();
-        for round in 0..34_000 {
-            let (active, passive) = pair.established(7471);
-            pair.disconnect(A, active);
-            pair.expect(B, "DISCONNECTED");
-            pair.disconnect(B, passive);
-            pair.expect(A, "DISCONNECTED");
-            assert!(numbers.insert(Req(&pair.node(A).sent[0].clone()).local_comm_id()), "{round}");
-            for side in [A, B] {
-                pair.node(side).sent.clear();
-            }
-            pair.destroy(A, active);
-            pair.destroy(B, passive);
-            assert_eq!(pair.cm(A).in_use(), (0, 0));
-            assert_eq!(pair.cm(B).in_use(), (1, 0));
-        }
-        pair.assert_clean(&[], &[listener]);
-    });
-}
-
-#[test]
-fn a_thousand_destroyed_at_once_say_goodbye_and_are_gone() {
-    // reports D3: nobody answers.
-    sized(1000, 1000).solo(|mut solo| {
-        let all: Vec<_> = (0..1000).map(|_| solo.bring(Established, true)).collect();
-        for it in &all {
-            solo.cm.destroy(solo.now, it.id).unwrap();
-        }
-        solo.says(&["DREQ"; 1000]);
-        solo.wait(Duration::from_secs(31));
-        flush(&mut solo);
-        assert_eq!(solo.cm.in_use(), (0, 0));
-        solo.assert_clean(&[]);
     });
 }
 

@@ -668,12 +668,13 @@ fn options_are_legal_where_they_can_still_count() {
             let id = bring(&mut solo);
             assert_eq!(solo.cm.state(id), Ok(state));
             for (option, legal) in [
-                (Tos(0x20), true),
+                (Tos(0x20), state != State::Listen),
                 (AckTimeout(14), true),
                 (ReuseAddr(true), state != State::Listen),
                 (ReuseAddr(false), state == State::Idle),
                 (AfOnly(true), state == State::Idle),
                 (AfOnly(false), state == State::Idle),
+                (RejectWhenFull(true), state != State::AddrResolved),
             ] {
                 let untouched = format!("{:?}", solo.cm);
                 let done = solo.cm.set_option(id, option);

@@ -26,6 +26,13 @@ impl Conns<'_> {
         slot.gid_index = gid_index;
     }
 
+    /// Marks the packets of a connection that has not begun yet.
+    pub(crate) fn set_traffic_class(&mut self, index: usize, traffic_class: u8) {
+        if let Path::Roce(path) = &mut self.slot_mut(index).path {
+            path.traffic_class = traffic_class;
+        }
+    }
+
     /// `connect`: owes the REQ from here on.
     pub(crate) fn connect(
         &mut self,

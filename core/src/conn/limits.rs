@@ -5,6 +5,9 @@ use crate::wire::{Drep, Dreq, Rej, Rep, Req, Rtu, SidrRep, SidrReq};
 
 /// In a REQ, behind the IP CM header.
 pub const REQ: usize = Req::<()>::CONSUMER_DATA;
+/// In a REQ for a service that is none of the IP CM service, and so has no such header. This engine's
+/// services all have one.
+pub const REQ_AF_IB: usize = Req::<()>::PRIVATE_DATA;
 /// In a REP.
 pub const REP: usize = Rep::<()>::PRIVATE_DATA;
 /// In a REJ.

@@ -1,6 +1,6 @@
 //! The operations on a connection: each checks the identifier, then asks machine 2.
 
-use super::slot::{Stage, pending};
+use super::slot::{Stage, flag, pending};
 use super::{Ids, State};
 use crate::cm::Cm;
 use crate::conn::{ConnParam, NotNow, Outcome, QpAttrs, QpState};
@@ -157,6 +157,7 @@ impl Cm<'_> {
         }
         self.conns.reset(conn);
         self.ids.unmark(index, u16::MAX);
+        self.ids.slot_mut(index).set(flag::OWES_DISCONNECTED, false);
         self.ids.set_stage(index, Stage::RouteResolved, "reset");
         Ok(())
     }

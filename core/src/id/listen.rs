@@ -15,7 +15,7 @@ use crate::wire::IpCmHeader;
 impl Cm<'_> {
     /// Lets a bound identifier listen (`rdma_listen`) for at most `backlog` requests that are neither
     /// accepted nor rejected; 0 stands for the engine's default. One more is dropped silently, for the
-    /// peer to repeat it.
+    /// peer to repeat it, or rejected ([`IdOption::RejectWhenFull`](crate::IdOption)).
     ///
     /// # Errors
     /// [`ListenError`]; the identifier is as it was.
@@ -96,6 +96,11 @@ impl Ids<'_> {
     /// Whether a listener takes queue pairs of this transport.
     pub(crate) fn takes_transport(&self, listener: usize, transport: Transport) -> bool {
         self.slot(listener).transports().has(transport)
+    }
+
+    /// Whether a listener rejects the request that it cannot take.
+    pub(crate) fn rejects_when_full(&self, listener: usize) -> bool {
+        self.slot(listener).has(flag::REJECT_WHEN_FULL)
     }
 
     /// A new identifier for a request to `listener`; `None` if there is none left.

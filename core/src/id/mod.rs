@@ -26,7 +26,7 @@ use crate::hash::Key;
 use crate::port::Ports;
 use crate::slots::{Chains, Link, List, Slot, Table};
 use crate::wire::SidrStatus;
-use slot::{CHAIN, READY, Stage, pending};
+use slot::{CHAIN, READY, Stage, flag, pending};
 
 /// Every identifier.
 #[derive(Debug)]
@@ -124,6 +124,17 @@ impl<'s> Ids<'s> {
         }
     }
 
+    /// Whether it was made for a request: those hold no port.
+    pub(crate) fn is_passive(&self, index: usize) -> bool {
+        let slot = self.slot(index);
+        !slot.conn.is_none() && !slot.held.is_some()
+    }
+
+    /// Whether the application has been told ESTABLISHED and not yet DISCONNECTED.
+    pub(crate) fn owes_disconnected(&self, index: usize) -> bool {
+        self.slot(index).has(flag::OWES_DISCONNECTED)
+    }
+
     /// Whether the application has not been told this yet.
     fn is_pending(&self, index: usize, event: u16) -> bool {
         self.slot(index).pending & event != 0
@@ -136,6 +147,14 @@ impl<'s> Ids<'s> {
         let slot = self.slot_mut(index);
         let event = slot.pending & slot.pending.wrapping_neg();
         slot.pending &= !event;
+        match event {
+            // A datagram service is found and needs no end.
+            pending::ESTABLISHED => {
+                slot.set(flag::OWES_DISCONNECTED, slot.space().is_connected());
+            }
+            pending::DISCONNECTED => slot.set(flag::OWES_DISCONNECTED, false),
+            _ => {}
+        }
         if slot.pending != 0 {
             self.ready.push_back(self.table.slots_mut(), index);
         }

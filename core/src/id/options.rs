@@ -42,8 +42,9 @@ impl core::ops::BitOr for Transports {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum IdOption {
-    /// Type of service of the connection's packets (`RDMA_OPTION_ID_TOS`). Counts for routes resolved
-    /// afterwards.
+    /// Type of service of the connection's packets (`RDMA_OPTION_ID_TOS`): 0 is a value like any other,
+    /// not the same as unset, where the route says it. Until `connect`; connections that are accepted
+    /// have their peer's.
     Tos(u8),
     /// Share a port with others that say so too (`RDMA_OPTION_ID_REUSEADDR`). Not while listening;
     /// taken back only while idle.
@@ -56,6 +57,10 @@ pub enum IdOption {
     AckTimeout(u8),
     /// The transports that a listener takes; a REQ with another gets REJ 9. Default: RC alone.
     Transports(Transports),
+    /// A listener answers a request beyond its backlog with REJ 3 (no resources; SIDR status 3), not with
+    /// silence. Silence lets the peer repeat its request until there is room; a rejection lets it go
+    /// elsewhere at once. Only while idle, bound or listening.
+    RejectWhenFull(bool),
 }
 
 impl Cm<'_> {
@@ -77,20 +82,33 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
         let state = self.ids.state(index);
         let legal = match option {
-            IdOption::Tos(_) | IdOption::AckTimeout(_) | IdOption::Transports(_) => true,
+            IdOption::Tos(_) => {
+                !matches!(state, State::Connect | State::Disconnect | State::Listen)
+            }
+            IdOption::AckTimeout(_) | IdOption::Transports(_) => true,
             IdOption::ReuseAddr(true) => state != State::Listen,
             IdOption::ReuseAddr(false) => state == State::Idle,
             IdOption::AfOnly(_) => state == State::Idle,
+            IdOption::RejectWhenFull(_) => {
+                matches!(state, State::Idle | State::AddrBound | State::Listen)
+            }
         };
         if !legal {
             return Err(OpError::InvalidState { state });
         }
         let slot = self.ids.slot_mut(index);
         match option {
-            IdOption::Tos(tos) => slot.tos = tos,
+            IdOption::Tos(tos) => {
+                slot.set_tos(tos);
+                // The route is there already.
+                if let (State::RouteResolved, Some(conn)) = (state, slot.conn.get()) {
+                    self.conns.set_traffic_class(conn, tos);
+                }
+            }
             IdOption::AckTimeout(code) => slot.set_ack_timeout(code),
             IdOption::Transports(transports) => slot.set_transports(transports),
             IdOption::ReuseAddr(on) => slot.set(flag::REUSE, on),
+            IdOption::RejectWhenFull(on) => slot.set(flag::REJECT_WHEN_FULL, on),
             IdOption::AfOnly(on) => {
                 slot.set(flag::AF_ONLY, on);
                 slot.set(flag::AF_EXPLICIT, true);

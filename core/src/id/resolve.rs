@@ -343,7 +343,7 @@ impl Ids<'_> {
         let slot = self.slot(index);
         let mut route = *route;
         if let Path::Roce(path) = &mut route.path {
-            path.traffic_class = if slot.tos != 0 { slot.tos } else { path.traffic_class };
+            path.traffic_class = slot.tos().unwrap_or(path.traffic_class);
             path.hop_limit = if path.hop_limit != 0 { path.hop_limit } else { 64 };
             if path.flow_label == 0 {
                 // As Linux fills it (facts: linux-rdma-cm §5.3).

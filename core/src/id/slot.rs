@@ -38,11 +38,12 @@ pub struct IdSlot {
     /// In the free list, the listeners' index or the 4-tuple index.
     link: Link,
     ready: Links,
+    /// [`flag`]s.
+    flags: u16,
     /// Index into [`PortSpace::ALL`].
     space: u8,
-    /// [`flag`]s.
-    pub(super) flags: u16,
-    pub(super) tos: u8,
+    /// The TOS option, if [`flag::TOS`] says that it is set.
+    tos: u8,
     /// ACK_TIMEOUT option plus 1; 0 = not set.
     ack_timeout: u8,
     /// Counts questions to the host.
@@ -103,6 +104,12 @@ pub(super) mod flag {
     pub(in crate::id) const BOUND_ON_THE_WAY: u16 = 1 << 4;
     /// Where the transports of a listener are, three bits, RC the other way round.
     pub(in crate::id) const TRANSPORTS: u32 = 5;
+    /// The application has been told ESTABLISHED and not yet DISCONNECTED.
+    pub(in crate::id) const OWES_DISCONNECTED: u16 = 1 << 8;
+    /// A request beyond the backlog is rejected.
+    pub(in crate::id) const REJECT_WHEN_FULL: u16 = 1 << 9;
+    /// The TOS option is set; 0 is a value like any other.
+    pub(in crate::id) const TOS: u16 = 1 << 10;
 }
 
 /// What an application is still to be told, in the order in which it can happen.
@@ -170,6 +177,16 @@ impl IdSlot {
     pub(super) fn set_transports(&mut self, transports: Transports) {
         let bits = u16::from(transports.0 & 7 ^ Transports::RC.0);
         self.flags = self.flags & !(7 << flag::TRANSPORTS) | bits << flag::TRANSPORTS;
+    }
+
+    /// The TOS option, if it is set.
+    pub(super) fn tos(&self) -> Option<u8> {
+        self.has(flag::TOS).then_some(self.tos)
+    }
+
+    pub(super) fn set_tos(&mut self, tos: u8) {
+        self.tos = tos;
+        self.set(flag::TOS, true);
     }
 
     /// The ACK_TIMEOUT option, if it is set.

@@ -5,6 +5,7 @@ use crate::hash::{Key, Rng};
 use crate::time::Instant;
 use crate::wire::{Attribute, Mad, View};
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 /// What happens to datagrams, each in parts of 1000.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +31,6 @@ pub struct Flight {
     pub to: usize,
     /// What it is.
     pub mad: Mad,
-    order: u64,
 }
 
 /// The link.
@@ -42,7 +42,8 @@ pub struct Link {
     pub faults: Faults,
     /// What goes wrong by script: (message, towards which side, how many more to lose).
     drops: Vec<(Attribute, usize, u32)>,
-    flights: Vec<Flight>,
+    /// By arrival, then by departure.
+    flights: BTreeMap<(Instant, u64), Flight>,
     order: u64,
     /// Datagrams lost so far.
     pub lost: u32,
@@ -56,7 +57,7 @@ impl Link {
             latency: Duration::from_micros(50),
             faults: Faults::default(),
             drops: Vec::new(),
-            flights: Vec::new(),
+            flights: BTreeMap::new(),
             order: 0,
             lost: 0,
         }
@@ -86,20 +87,20 @@ impl Link {
                 delay += Duration::from_micros(u64::from(self.rng.below(most.max(1))));
             }
             self.order += 1;
-            self.flights.push(Flight { at: now + delay, to, mad, order: self.order });
+            let at = now + delay;
+            self.flights.insert((at, self.order), Flight { at, to, mad });
         }
     }
 
     /// When the next datagram arrives.
     pub fn next_arrival(&self) -> Option<Instant> {
-        self.flights.iter().map(|flight| flight.at).min()
+        self.flights.first_key_value().map(|(&(at, _), _)| at)
     }
 
     /// The next datagram that has arrived.
     pub fn arrive(&mut self, now: Instant) -> Option<Flight> {
-        let due = self.flights.iter().enumerate().filter(|(_, flight)| flight.at <= now);
-        let (index, _) = due.min_by_key(|(_, flight)| (flight.at, flight.order))?;
-        Some(self.flights.swap_remove(index))
+        let first = self.flights.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
     }
 
     fn is_scripted_loss(&mut self, to: usize, mad: &Mad) -> bool {

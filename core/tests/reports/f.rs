@@ -1,0 +1,119 @@
+//! Private data.
+
+use nanocm_core::conn::limits;
+use nanocm_core::error::{ConnectError, errno::EMSGSIZE};
+use nanocm_core::testing::{Side::*, Solo, World};
+use nanocm_core::wire::{RejectReason, SidrReq};
+use nanocm_core::{ConnParam, ConnState, ConnState::*, Id};
+
+/// A message: its name and limit, where a connection must be for it, and the call that sends it.
+type Sending = (
+    &'static str,
+    usize,
+    (ConnState, bool),
+    fn(&mut Solo<'_>, Id, &ConnParam<'_>) -> Result<(), ConnectError>,
+);
+
+const SENDINGS: [Sending; 6] = [
+    // An attempt that is over may begin anew: it has its route.
+    ("REQ", limits::REQ, (Idle, true), |solo, id, param| {
+        let _ = solo.cm.reset(id);
+        solo.cm.connect(solo.now, id, param)
+    }),
+    ("REP", limits::REP, (ReqRcvd, false), |solo, id, param| solo.cm.accept(solo.now, id, param)),
+    ("REJ", limits::REJ, (ReqRcvd, false), |solo, id, param| {
+        solo.cm.reject(solo.now, id, RejectReason::CONSUMER, param.private_data)
+    }),
+    ("RTU", limits::RTU, (RepRcvd, true), |solo, id, param| {
+        solo.cm.establish(solo.now, id, param.private_data)
+    }),
+    ("DREQ", limits::DREQ, (Established, true), |solo, id, param| {
+        solo.cm.disconnect(solo.now, id, param.private_data)
+    }),
+    ("DREP", limits::DREP, (DreqRcvd, false), |solo, id, param| {
+        solo.cm.disconnect(solo.now, id, param.private_data)
+    }),
+];
+
+/// Sends so many octets of 0xAA into a buffer of 0xFF; the private data field that goes out.
+fn send(solo: &mut Solo<'_>, sending: &Sending, len: usize) -> Result<Vec<u8>, ConnectError> {
+    let &(_, limit, (state, active), call) = sending;
+    let it = solo.bring(state, active);
+    let data = vec![0xaa; len];
+    let mut param = ConnParam::new(solo.qpn());
+    param.private_data = &data;
+    let before = format!("{:?}", solo.cm);
+    let done = call(solo, it.id, &param);
+    let mut mad = [0xff; 256];
+    let sent = solo.cm.poll_transmit(solo.now, &mut mad).is_some();
+    assert_eq!(sent, done.is_ok(), "what is refused is not sent");
+    if done.is_err() && state != Idle {
+        assert_eq!(format!("{:?}", solo.cm), before);
+    }
+    solo.cm.destroy(solo.now, it.id).unwrap();
+    while solo.cm.poll_transmit(solo.now, &mut [0; 256]).is_some() {}
+    // Every message's private data are its last octets.
+    done.map(|()| mad[256 - limit..].to_vec())
+}
+
+#[test]
+fn f1_each_message_has_its_limit_and_beyond_it_nothing_is_sent() {
+    for sending in &SENDINGS {
+        let &(name, limit, ..) = sending;
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            assert_eq!(send(&mut solo, sending, limit), Ok(vec![0xaa; limit]), "{name}");
+            for len in [limit + 1, 256, 1 << 16] {
+                let too_long = ConnectError::PrivateDataTooLong { limit };
+                assert_eq!(send(&mut solo, sending, len), Err(too_long), "{name} of {len}");
+                assert_eq!(too_long.errno(), EMSGSIZE);
+            }
+            solo.assert_clean(&[listener]);
+        });
+    }
+}
+
+#[test]
+fn f2_what_was_not_sent_arrives_as_zero() {
+    for sending in &SENDINGS {
+        let &(name, limit, ..) = sending;
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let field = send(&mut solo, sending, 40).unwrap();
+            assert_eq!(field[..40], [0xaa; 40], "{name}");
+            assert_eq!(field[40..], vec![0; limit - 40], "{name}: stale memory");
+            solo.assert_clean(&[listener]);
+        });
+    }
+    // The receiver has the whole field.
+    World::new().run(|mut pair| {
+        let listener = pair.listen(7471, 0);
+        let active = pair.connect(7471, &[0xaa; 40]);
+        let told = pair.expect(B, "CONNECT_REQUEST");
+        assert_eq!(told.data, [&[0xaa; 40][..], &[0; 16]].concat());
+        pair.assert_clean(&[active], &[listener, told.event.id]);
+    });
+}
+
+#[test]
+fn f3_limits_are_constants_and_empty_is_the_same_as_none() {
+    // As lengths of arrays, that is: known at compile time.
+    let _: ([u8; 56], [u8; 92]) = ([0; limits::REQ], [0; limits::REQ_AF_IB]);
+    let _: ([u8; 196], [u8; 148]) = ([0; limits::REP], [0; limits::REJ]);
+    let _: ([u8; 224], [u8; 220], [u8; 224]) =
+        ([0; limits::RTU], [0; limits::DREQ], [0; limits::DREP]);
+    let _: ([u8; 180], [u8; 136]) = ([0; limits::SIDR_REQ], [0; limits::SIDR_REP]);
+    let mut mad = [0; 256];
+    assert!(SidrReq::emit(&mut mad, 1).set_consumer_data(&[7; 181]).is_err());
+    assert_eq!(SidrReq(&mad).consumer_data(), &[0; 180], "nothing of it was written");
+    SidrReq(&mut mad).set_consumer_data(&[7; 180]).unwrap();
+    assert_eq!(SidrReq(&mad).consumer_data(), &[7; limits::SIDR_REQ]);
+    for sending in &SENDINGS {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let field = send(&mut solo, sending, 0).unwrap();
+            assert_eq!(field, vec![0; sending.1], "{}", sending.0);
+            solo.assert_clean(&[listener]);
+        });
+    }
+}
