@@ -268,7 +268,16 @@ const OPERATIONS: &[Operation] = {
             |solo, id| text(solo.cm.qp_attrs(id, QpState::ReadyToSend)),
             |stand| only([ReqRcvd, RepRcvd, RepSent, Established].contains(&stand.conn)),
         ),
-        ("set_option TOS", |solo, id| text(solo.cm.set_option(id, IdOption::Tos(4))), |_| Ok),
+        (
+            "set_option TOS",
+            |solo, id| text(solo.cm.set_option(id, IdOption::Tos(4))),
+            |at| only(!matches!(at.id, Connect | Disconnect | Listen)),
+        ),
+        (
+            "set_option reject when full",
+            |solo, id| text(solo.cm.set_option(id, IdOption::RejectWhenFull(true))),
+            |at| only(matches!(at.id, Idle | AddrBound | Listen)),
+        ),
         (
             "set_option REUSEADDR",
             |solo, id| text(solo.cm.set_option(id, IdOption::ReuseAddr(true))),
