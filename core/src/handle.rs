@@ -34,6 +34,18 @@ pub struct RequestId {
     pub(crate) sequence: u8,
 }
 
+impl RequestId {
+    /// The identifier that asks, and which of its questions this is: for C.
+    pub const fn to_parts(self) -> (Id, u8) {
+        (self.id, self.sequence)
+    }
+
+    /// From such parts. Any make a request; only an open one can be answered.
+    pub const fn from_parts(id: Id, sequence: u8) -> RequestId {
+        RequestId { id, sequence }
+    }
+}
+
 /// Names one transmission, for `handle_send_failed`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SendToken(pub(crate) u64);
