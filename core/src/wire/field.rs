@@ -58,15 +58,16 @@ macro_rules! layout {
 
         $( accessors!($Name, $base, $pos, $width, $get $(, $set, $ty, $doc)?); )*
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "testing"))]
         #[allow(dead_code)]
         impl<B> $Name<B> {
             /// What tests can do with each field that is not reserved.
-            pub(super) const HANDLES: &'static [$crate::wire::tests::Handle] = &[$($(
-                $crate::wire::tests::Handle {
+            pub(crate) const HANDLES: &'static [$crate::wire::tables::Handle] = &[$($(
+                $crate::wire::tables::Handle {
+                    #[cfg(test)]
                     name: stringify!($get),
-                    randomize: |mad, random| {
-                        let value = random_value!(random, $width, $ty);
+                    fill: |mad, bits| {
+                        let value = some_value!(bits, $width, $ty);
                         let _ = $Name(&mut *mad).$set(reference!(value, $ty));
                         assert_eq!($Name(&*mad).$get(), reference!(value, $ty), stringify!($get));
                     },
@@ -237,25 +238,26 @@ macro_rules! field_kind {
     };
 }
 
-/// A value that fits a field.
-#[cfg(test)]
-macro_rules! random_value {
-    ($random:ident, $width:tt, octets) => {
-        $random.octets::<{ $crate::wire::field::width(stringify!($width)) / 8 }>()
+/// A value that fits a field, of these bits.
+#[cfg(any(test, feature = "testing"))]
+macro_rules! some_value {
+    ($bits:ident, $width:tt, octets) => {{
+        const LEN: usize = $crate::wire::field::width(stringify!($width)) / 8;
+        core::array::from_fn::<u8, LEN, _>(|_| $bits(8) as u8)
+    }};
+    ($bits:ident, $width:tt, private) => {
+        some_value!($bits, $width, octets)
     };
-    ($random:ident, $width:tt, private) => {
-        random_value!($random, $width, octets)
-    };
-    ($random:ident, $width:tt, $ty:ident) => {
-        <$ty as $crate::wire::tests::Sample>::sample(
-            $random,
+    ($bits:ident, $width:tt, $ty:ident) => {
+        <$ty as $crate::wire::tables::Sample>::sample(
+            $bits,
             $crate::wire::field::width(stringify!($width)),
         )
     };
 }
 
 /// How the accessors of a field speak of its value: arrays by reference.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 macro_rules! reference {
     ($value:ident, octets) => {
         &$value

@@ -56,6 +56,8 @@ pub mod roce;
 mod rtu;
 mod sidr_rep;
 mod sidr_req;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod tables;
 mod view;
 
 #[cfg(test)]
