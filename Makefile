@@ -1,4 +1,5 @@
-# What can be done here; every part can be run by its own name. CI runs `lint`, `test` and `bench`.
+# What can be done here; every part can be run by its own name. CI runs `lint`, `test`,
+# `bench`, `fuzz` and `coverage`.
 
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)

@@ -37,6 +37,7 @@ mod codes;
 
 mod apr;
 mod bits;
+mod check;
 mod crc;
 mod drep;
 mod dreq;

@@ -15,12 +15,16 @@ pub fn wire_parse(octets: &[u8]) {
         Ok(message) => {
             assert_eq!(message.mad().as_slice(), octets);
             let _ = format!("{message:?} {}", message.view());
+            says_what_it_means(&message);
         }
         Err(error) => drop(error.to_string()),
     }
     if let Some(mad) = octets.first_chunk::<256>() {
         let view = View::new(mad);
-        let _ = format!("{view}");
+        let _ = format!("{view} {view:?} {:?} {}", view.attribute(), view.transaction_id());
+        let versions = (view.base_version(), view.class(), view.class_version(), view.method());
+        let sound = versions == (1, 7, 2, 3) && (0x10..=0x1a).contains(&view.attribute().0);
+        assert_eq!(Message::parse(view.mad()).is_ok(), sound);
         for (_, value) in view.fields() {
             let _ = value.to_string();
         }
@@ -36,6 +40,18 @@ pub fn wire_parse(octets: &[u8]) {
     if let Err(fault) = packet::parse_packet(octets) {
         let _ = fault.to_string();
     }
+}
+
+/// Every code has a text; those without a name print as numbers.
+fn says_what_it_means(message: &Message<'_>) {
+    let (text, code) = match message {
+        Message::Rej(rej) => (rej.reason().text(), format!("{:?}", rej.reason())),
+        Message::Mra(mra) => (mra.message_mraed().text(), mra.message_mraed().to_string()),
+        Message::SidrRep(rep) => (rep.status().text(), rep.status().to_string()),
+        Message::Apr(apr) => (apr.ap_status().text(), apr.ap_status().to_string()),
+        _ => return,
+    };
+    assert!(!text.is_empty() && code.starts_with(|first: char| first.is_ascii_digit()));
 }
 
 /// What parses is the same after its fields were read and written anew; a message made of any

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use super::*;
-use crate::wire::field::{FieldInfo, Kind, check, check_names};
+use crate::wire::check::{check, check_names};
+use crate::wire::field::{FieldInfo, Kind};
 
 #[test]
 fn the_req_that_linux_sends_reads_as_the_fact_sheet_says() {
