@@ -1,10 +1,13 @@
-# What can be done here; every part can be run by its own name. CI runs `lint`, `test` and `bench`.
+# What can be done here; every part can be run by its own name. CI runs `lint`, `test`,
+# `bench`, `fuzz` and `coverage`.
 
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
 
-.PHONY: test lint unit features bare-metal c lab demo bench
+SECONDS = 20
+
+.PHONY: test lint unit features bare-metal c lab demo bench fuzz coverage
 
 # Everything, in the order in which it is likely to fail. Installs what it needs (Debian packages).
 test: unit features bare-metal c demo lab
@@ -52,3 +55,11 @@ lab:
 # The budgets: instructions, bytes, ratios.
 bench:
 	benches/run
+
+# Each fuzz target for so long: `make fuzz SECONDS=n`, or one: `make fuzz FUZZ=pair`.
+fuzz:
+	scripts/fuzz.sh $(SECONDS) $(FUZZ)
+
+# Which lines the fuzz corpora reach.
+coverage:
+	scripts/coverage.sh 90

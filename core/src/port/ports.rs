@@ -322,8 +322,8 @@ impl<'s> Ports<'s> {
     }
 
     /// All that a refusal must leave as it was.
-    #[cfg(test)]
-    pub(super) fn state(&self) -> String {
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn state(&self) -> String {
         format!("{:?}{:?}{:?}", self.maps, self.records, self.tuples)
     }
 

@@ -1,6 +1,5 @@
-//! The rules row by row, and the scenarios of facts/reports A. Everything at random: `tests/model.rs`.
-
-mod model;
+//! The rules row by row, and the scenarios of facts/reports A. Everything at random, against a model:
+//! `testing/fuzz/ports.rs`.
 
 use super::*;
 use crate::addr::{PortSpace, ScopedIp};

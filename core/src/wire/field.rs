@@ -1,14 +1,14 @@
 //! How a table of fields becomes code.
 //!
-//! Owns the macros `layout!` and `message!`, the types a field can have ([`Field`]) and the checks made
-//! while compiling. The bit arithmetic is in `bits.rs`. A row reads like a row of the specification:
+//! Owns the macros `layout!` and `message!` and the types a field can have ([`Field`]). The bit
+//! arithmetic is in `bits.rs`. A row reads like a row of the specification:
 //!
 //! ```text
 //! 43.5/2   transport_service_type, set_transport_service_type: u8 = "0 RC, 1 UC, 2 RD, 3 extended.";
 //! ```
 //!
 //! octet 43, bit 5 counted from the most significant, two bits wide; `92B` is a width in octets. Rows
-//! stand in the order of the specification and include the reserved ones: [`check`] proves at compile
+//! stand in the order of the specification and include the reserved ones: `check.rs` proves at compile
 //! time that each begins where the one before ends and that together they fill the message.
 
 use core::fmt;
@@ -41,8 +41,8 @@ macro_rules! layout {
             pub(super) const FIELDS: &'static [$crate::wire::field::FieldInfo] = &[$(
                 $crate::wire::field::FieldInfo {
                     name: stringify!($get),
-                    position: $crate::wire::field::position($base, stringify!($pos)),
-                    width: $crate::wire::field::width(stringify!($width)),
+                    position: $crate::wire::check::position($base, stringify!($pos)),
+                    width: $crate::wire::check::width(stringify!($width)),
                     kind: field_kind!($($ty)?),
                 },
             )*];
@@ -52,21 +52,22 @@ macro_rules! layout {
         }
 
         const _: () = {
-            $crate::wire::field::check($Name::<()>::FIELDS, $base, $length);
-            $crate::wire::field::check_names($Name::<()>::FIELDS, $Name::<()>::SUMMARY);
+            $crate::wire::check::check($Name::<()>::FIELDS, $base, $length);
+            $crate::wire::check::check_names($Name::<()>::FIELDS, $Name::<()>::SUMMARY);
         };
 
         $( accessors!($Name, $base, $pos, $width, $get $(, $set, $ty, $doc)?); )*
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "testing"))]
         #[allow(dead_code)]
         impl<B> $Name<B> {
             /// What tests can do with each field that is not reserved.
-            pub(super) const HANDLES: &'static [$crate::wire::tests::Handle] = &[$($(
-                $crate::wire::tests::Handle {
+            pub(crate) const HANDLES: &'static [$crate::wire::tables::Handle] = &[$($(
+                $crate::wire::tables::Handle {
+                    #[cfg(test)]
                     name: stringify!($get),
-                    randomize: |mad, random| {
-                        let value = random_value!(random, $width, $ty);
+                    fill: |mad, bits| {
+                        let value = some_value!(bits, $width, $ty);
                         let _ = $Name(&mut *mad).$set(reference!(value, $ty));
                         assert_eq!($Name(&*mad).$get(), reference!(value, $ty), stringify!($get));
                     },
@@ -139,11 +140,11 @@ macro_rules! accessors {
             #[inline]
             pub fn $set(
                 &mut self,
-                value: &[u8; $crate::wire::field::width(stringify!($width)) / 8],
+                value: &[u8; $crate::wire::check::width(stringify!($width)) / 8],
             ) -> &mut Self {
                 *$crate::wire::bits::octets_mut::<
-                    { $crate::wire::field::position($base, stringify!($pos)) / 8 },
-                    { $crate::wire::field::width(stringify!($width)) / 8 },
+                    { $crate::wire::check::position($base, stringify!($pos)) / 8 },
+                    { $crate::wire::check::width(stringify!($width)) / 8 },
                 >(self.0.borrow_mut()) = *value;
                 self
             }
@@ -154,7 +155,7 @@ macro_rules! accessors {
 
         impl<B> $Name<B> {
             /// Octets of private data that this message carries.
-            pub const PRIVATE_DATA: usize = $crate::wire::field::width(stringify!($width)) / 8;
+            pub const PRIVATE_DATA: usize = $crate::wire::check::width(stringify!($width)) / 8;
         }
 
         impl<B: core::borrow::BorrowMut<$crate::wire::Mad>> $Name<B> {
@@ -163,8 +164,8 @@ macro_rules! accessors {
             #[inline]
             pub fn $set(&mut self, data: &[u8]) -> Result<(), $crate::wire::PrivateDataTooLong> {
                 $crate::wire::field::set_prefix::<
-                    { $crate::wire::field::position($base, stringify!($pos)) / 8 },
-                    { $crate::wire::field::width(stringify!($width)) / 8 },
+                    { $crate::wire::check::position($base, stringify!($pos)) / 8 },
+                    { $crate::wire::check::width(stringify!($width)) / 8 },
                 >(self.0.borrow_mut(), data)
             }
         }
@@ -175,8 +176,8 @@ macro_rules! accessors {
             #[inline(always)]
             pub fn $get(&self) -> $ty {
                 <$ty as $crate::wire::field::Field>::load::<
-                    { $crate::wire::field::position($base, stringify!($pos)) },
-                    { $crate::wire::field::width(stringify!($width)) },
+                    { $crate::wire::check::position($base, stringify!($pos)) },
+                    { $crate::wire::check::width(stringify!($width)) },
                 >(self.0.borrow())
             }
         }
@@ -187,8 +188,8 @@ macro_rules! accessors {
             #[inline(always)]
             pub fn $set(&mut self, value: $ty) -> &mut Self {
                 <$ty as $crate::wire::field::Field>::store::<
-                    { $crate::wire::field::position($base, stringify!($pos)) },
-                    { $crate::wire::field::width(stringify!($width)) },
+                    { $crate::wire::check::position($base, stringify!($pos)) },
+                    { $crate::wire::check::width(stringify!($width)) },
                 >(value, self.0.borrow_mut());
                 self
             }
@@ -211,10 +212,10 @@ macro_rules! octet_getters {
             #[inline]
             pub fn $get(
                 &self,
-            ) -> & $($life)? [u8; $crate::wire::field::width(stringify!($width)) / 8] {
+            ) -> & $($life)? [u8; $crate::wire::check::width(stringify!($width)) / 8] {
                 $crate::wire::bits::octets::<
-                    { $crate::wire::field::position($base, stringify!($pos)) / 8 },
-                    { $crate::wire::field::width(stringify!($width)) / 8 },
+                    { $crate::wire::check::position($base, stringify!($pos)) / 8 },
+                    { $crate::wire::check::width(stringify!($width)) / 8 },
                 >(&self.0)
             }
         }
@@ -237,25 +238,26 @@ macro_rules! field_kind {
     };
 }
 
-/// A value that fits a field.
-#[cfg(test)]
-macro_rules! random_value {
-    ($random:ident, $width:tt, octets) => {
-        $random.octets::<{ $crate::wire::field::width(stringify!($width)) / 8 }>()
+/// A value that fits a field, of these bits.
+#[cfg(any(test, feature = "testing"))]
+macro_rules! some_value {
+    ($bits:ident, $width:tt, octets) => {{
+        const LEN: usize = $crate::wire::check::width(stringify!($width)) / 8;
+        core::array::from_fn::<u8, LEN, _>(|_| $bits(8) as u8)
+    }};
+    ($bits:ident, $width:tt, private) => {
+        some_value!($bits, $width, octets)
     };
-    ($random:ident, $width:tt, private) => {
-        random_value!($random, $width, octets)
-    };
-    ($random:ident, $width:tt, $ty:ident) => {
-        <$ty as $crate::wire::tests::Sample>::sample(
-            $random,
-            $crate::wire::field::width(stringify!($width)),
+    ($bits:ident, $width:tt, $ty:ident) => {
+        <$ty as $crate::wire::tables::Sample>::sample(
+            $bits,
+            $crate::wire::check::width(stringify!($width)),
         )
     };
 }
 
 /// How the accessors of a field speak of its value: arrays by reference.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 macro_rules! reference {
     ($value:ident, octets) => {
         &$value
@@ -406,78 +408,4 @@ pub(super) fn set_prefix<const AT: usize, const N: usize>(
         }
         None => Err(PrivateDataTooLong { limit: N }),
     }
-}
-
-/// Fails to compile unless each field begins where the one before it ends and the last one ends at
-/// octet `base + length`.
-pub(super) const fn check(fields: &[FieldInfo], base: usize, length: usize) {
-    let mut end = base * 8;
-    let mut i = 0;
-    while i < fields.len() {
-        assert!(fields[i].position >= end, "a field overlaps the one before it");
-        assert!(fields[i].position == end, "there is a gap before a field");
-        end += fields[i].width;
-        i += 1;
-    }
-    assert!(end == (base + length) * 8, "the fields don't fill the message");
-}
-
-/// Fails to compile if the summary names a field that the table does not have.
-pub(super) const fn check_names(fields: &[FieldInfo], names: &[&str]) {
-    let mut i = 0;
-    while i < names.len() {
-        let mut found = false;
-        let mut j = 0;
-        while j < fields.len() {
-            found |= same(fields[j].name.as_bytes(), names[i].as_bytes());
-            j += 1;
-        }
-        assert!(found, "the summary names an unknown field");
-        i += 1;
-    }
-}
-
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
-}
-
-/// `"43.5"` is octet 43, bit 5, counted from octet `base`; in bits.
-pub(super) const fn position(base: usize, text: &str) -> usize {
-    let (octet, dot) = number(text.as_bytes(), 0);
-    let bit = if dot < text.len() {
-        assert!(text.as_bytes()[dot] == b'.', "a position is written octet.bit");
-        let (bit, end) = number(text.as_bytes(), dot + 1);
-        assert!(bit < 8 && end == text.len(), "a position is written octet.bit");
-        bit
-    } else {
-        0
-    };
-    (base + octet) * 8 + bit
-}
-
-/// `"5"` is five bits, `"92B"` 92 octets; in bits.
-pub(super) const fn width(text: &str) -> usize {
-    let (width, end) = number(text.as_bytes(), 0);
-    if end == text.len() {
-        width
-    } else {
-        assert!(text.as_bytes()[end] == b'B' && end + 1 == text.len(), "a width is 5 or 92B");
-        width * 8
-    }
-}
-
-/// The decimal number at `from`, and where it ends.
-const fn number(text: &[u8], from: usize) -> (usize, usize) {
-    let mut value = 0;
-    let mut at = from;
-    while at < text.len() && text[at].is_ascii_digit() {
-        value = value * 10 + (text[at] - b'0') as usize;
-        at += 1;
-    }
-    assert!(at > from, "a number is missing");
-    (value, at)
 }

@@ -37,6 +37,7 @@ mod codes;
 
 mod apr;
 mod bits;
+mod check;
 mod crc;
 mod drep;
 mod dreq;
@@ -57,6 +58,8 @@ pub mod roce;
 mod rtu;
 mod sidr_rep;
 mod sidr_req;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod tables;
 mod view;
 
 #[cfg(test)]

@@ -7,44 +7,9 @@ mod messages;
 
 use super::packet::{Packet, parse_packet};
 use super::roce::unframe;
+use super::tables::TABLES;
 use super::*;
 use crate::addr::{Gid, ServiceId};
-
-/// What a test can do with a field through its typed accessors. `layout!` makes one per row.
-pub(super) struct Handle {
-    pub(super) name: &'static str,
-    /// Sets the field to a random value and checks that it reads back.
-    pub(super) randomize: fn(&mut Mad, &mut Random),
-    /// Sets the field to what the getter says of another MAD.
-    pub(super) copy: fn(&Mad, &mut Mad),
-}
-
-/// A message's table as tests see it.
-struct Table {
-    attribute: Attribute,
-    private_data: usize,
-    fields: &'static [super::field::FieldInfo],
-    handles: &'static [Handle],
-    emit: fn(&mut Mad, u64),
-    set_private_data: fn(&mut Mad, &[u8]) -> Result<(), PrivateDataTooLong>,
-}
-
-/// All eleven messages.
-const TABLES: [Table; 11] = {
-    macro_rules! tables {
-        ($($Name:ident)*) => {
-            [$(Table {
-                attribute: $Name::<()>::ATTRIBUTE,
-                private_data: $Name::<()>::PRIVATE_DATA,
-                fields: $Name::<()>::FIELDS,
-                handles: $Name::<()>::HANDLES,
-                emit: |mad, transaction_id| { $Name::emit(mad, transaction_id); },
-                set_private_data: |mad, data| $Name(mad).set_private_data(data),
-            }),*]
-        };
-    }
-    tables! { Req Mra Rej Rep Rtu Dreq Drep SidrReq SidrRep Lap Apr }
-};
 
 /// A packet of Linux: which message, and the octets from the IP header on.
 struct Captured {
@@ -94,43 +59,11 @@ impl Random {
         z ^ z >> 31
     }
 
+    fn bits(&mut self, width: usize) -> u64 {
+        self.next() >> (64 - width)
+    }
+
     pub(super) fn octets<const N: usize>(&mut self) -> [u8; N] {
         core::array::from_fn(|_| self.next() as u8)
-    }
-}
-
-/// Random values no wider than a field.
-pub(super) trait Sample {
-    fn sample(random: &mut Random, width: usize) -> Self;
-}
-
-macro_rules! samples {
-    ($($ty:ty: $from:expr;)*) => {$(
-        impl Sample for $ty {
-            fn sample(random: &mut Random, width: usize) -> $ty {
-                let from: fn(u64) -> $ty = $from;
-                from(random.next() >> (64 - width))
-            }
-        }
-    )*};
-}
-
-samples! {
-    bool: |bits| bits == 1;
-    u8: |bits| bits as u8;
-    u16: |bits| bits as u16;
-    u32: |bits| bits as u32;
-    u64: |bits| bits;
-    ServiceId: ServiceId;
-    Attribute: |bits| Attribute(bits as u16);
-    RejectReason: |bits| RejectReason(bits as u16);
-    MessageKind: |bits| MessageKind(bits as u8);
-    SidrStatus: |bits| SidrStatus(bits as u8);
-    ApStatus: |bits| ApStatus(bits as u8);
-}
-
-impl Sample for Gid {
-    fn sample(random: &mut Random, _: usize) -> Gid {
-        Gid(random.octets())
     }
 }

@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| nanocm_core::testing::fuzz::datagrams(octets));
