@@ -7,10 +7,10 @@ BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
 
 SECONDS = 20
 
-.PHONY: test lint unit features bare-metal c lab demo bench fuzz coverage
+.PHONY: test lint unit features bare-metal c lab demo examples bench fuzz coverage
 
 # Everything, in the order in which it is likely to fail. Installs what it needs (Debian packages).
-test: unit features bare-metal c demo lab
+test: unit features bare-metal c demo examples lab
 
 lint:
 	$(CARGO) fmt --all --check
@@ -46,6 +46,10 @@ c:
 # The demo in a namespace of its own.
 demo:
 	$(CARGO) run -q --release -- demo --isolated
+
+# The shell's examples, each in a namespace of its own.
+examples:
+	$(CARGO) run -q -p nanocm --example async_tokio
 
 # A Linux kernel in QEMU as the other side. `make lab SCENARIO=name` runs one.
 lab:

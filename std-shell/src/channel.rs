@@ -1,18 +1,17 @@
 //! Event channels: what happened, in order, behind a file descriptor (`rdma_event_channel`).
 
 use crate::backend::Told;
-use crate::blocking::Deadline;
 use crate::cm::Cm;
+use crate::deadline::Deadline;
 use crate::error::{Cause, Error};
 use crate::id::Id;
+use crate::queue::{Inbox, new_eventfd};
 use nanocm_core::EventKind;
-use rustix::event::{EventfdFlags, eventfd};
-use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Something happened to an identifier of a channel.
 pub struct Event {
@@ -30,6 +29,23 @@ pub struct Event {
     pub peer: SocketAddr,
     /// The new identifier of a CONNECT_REQUEST: whoever drops it rejects the request.
     pub request: Option<Id>,
+}
+
+impl Event {
+    pub(crate) fn new(told: Told, cm: &Cm) -> Event {
+        let Told { event, private_data, additional_info, local, peer } = told;
+        let request = matches!(event.kind, EventKind::ConnectRequest { .. })
+            .then(|| Id::adopt(cm.clone(), event.id, event.user));
+        Event {
+            id: event.id,
+            kind: event.kind,
+            private_data,
+            additional_info,
+            local,
+            peer,
+            request,
+        }
+    }
 }
 
 impl fmt::Debug for Event {
@@ -86,22 +102,19 @@ impl fmt::Debug for Event {
 /// ```
 #[must_use = "dropping a channel rejects the requests that wait in it"]
 pub struct EventChannel {
-    cm: Cm,
-    queue: Arc<Queue>,
-    number: u64,
+    inbox: Inbox,
+    /// Counts 1 while there are events.
+    fd: Arc<OwnedFd>,
 }
 
 impl EventChannel {
-    pub(crate) fn new(cm: Cm, queue: Arc<Queue>, number: u64) -> EventChannel {
-        EventChannel { cm, queue, number }
+    pub(crate) fn new(cm: &Cm) -> io::Result<EventChannel> {
+        let fd = Arc::new(new_eventfd()?);
+        Ok(EventChannel { inbox: Inbox::new(cm, Some(fd.clone())), fd })
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(crate) fn cm(&self) -> &Cm {
-        &self.cm
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.inbox
     }
 
     /// The next event, if there is one. Does not wait; if there is none, a driverless [`Cm`] is driven
@@ -110,11 +123,11 @@ impl EventChannel {
     /// # Errors
     /// Of the transport, if the caller drives.
     pub fn try_next(&self) -> Result<Option<Event>, Error> {
-        if let Some(event) = self.pop() {
+        if let Some(event) = self.inbox.pop() {
             return Ok(Some(event));
         }
-        let driven = self.cm.drive_if_driverless();
-        match self.queue.pop(&self.cm) {
+        let driven = self.inbox.cm().drive_if_driverless();
+        match self.inbox.pop() {
             Some(event) => Ok(Some(event)),
             None => driven.map(|()| None).map_err(waiting),
         }
@@ -124,28 +137,17 @@ impl EventChannel {
     /// goes to one of them.
     ///
     /// # Errors
-    /// Of the transport, if the caller drives.
+    /// Of the transport, if the caller drives; of the system, if it is out of descriptors.
     pub fn next(&self, deadline: Deadline) -> Result<Option<Event>, Error> {
-        self.wait(deadline, || self.queue.pop(&self.cm))
+        self.inbox.cm().block_on(self.next_async(deadline)).map_err(waiting)
     }
 
-    /// Waits for something that events bring about; asks again after each.
-    pub(crate) fn wait<R>(
-        &self,
-        deadline: Deadline,
-        ready: impl FnMut() -> Option<R>,
-    ) -> Result<Option<R>, Error> {
-        self.cm.wait_for(self.queue.fd.as_fd(), deadline.instant(), ready).map_err(waiting)
-    }
-
-    /// The next event, if it is there already.
-    pub(crate) fn pop(&self) -> Option<Event> {
-        self.queue.pop(&self.cm)
-    }
-
-    /// Wakes whoever waits, from now on: there will be no more to wait for.
-    pub(crate) fn end(&self) {
-        self.queue.ring();
+    /// The next event, or `None` when the deadline has passed, as a future: for any executor. Several
+    /// may wait; each event goes to one of them, and none to a future that is dropped instead.
+    ///
+    /// A driverless [`Cm`] must be driven elsewhere.
+    pub async fn next_async(&self, deadline: Deadline) -> Option<Event> {
+        self.inbox.event(deadline).await
     }
 }
 
@@ -153,16 +155,10 @@ fn waiting(error: io::Error) -> Error {
     Cause::from(error).during("wait for events", None, None)
 }
 
-impl Drop for EventChannel {
-    fn drop(&mut self) {
-        self.cm.close_channel(self.number);
-    }
-}
-
 /// Readable while there are events.
 impl AsFd for EventChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.queue.fd.as_fd()
+        self.fd.as_fd()
     }
 }
 
@@ -175,113 +171,6 @@ impl AsRawFd for EventChannel {
 
 impl fmt::Debug for EventChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.queue.lock().len();
-        f.debug_struct("EventChannel").field("waiting", &waiting).finish_non_exhaustive()
-    }
-}
-
-/// The queue behind a channel, shared with who fills it.
-pub(crate) struct Queue {
-    events: Mutex<VecDeque<Told>>,
-    /// Counts 1 while there are events.
-    fd: OwnedFd,
-}
-
-impl Queue {
-    pub(crate) fn new() -> io::Result<Queue> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Queue { events: Mutex::new(VecDeque::new()), fd })
-    }
-
-    pub(crate) fn push(&self, told: Told) {
-        let mut events = self.lock();
-        if events.is_empty() {
-            self.ring();
-        }
-        events.push_back(told);
-    }
-
-    /// Forgets what an identifier that is no more was to be told. Requests to a destroyed listener
-    /// that nobody took are forgotten too, and returned to be destroyed.
-    pub(crate) fn forget(&self, id: nanocm_core::Id) -> Vec<nanocm_core::Id> {
-        let mut events = self.lock();
-        let gone = concerned(&events, id);
-        events.retain(|told| !gone.contains(&told.event.id));
-        self.settle(&events);
-        gone.into_iter().filter(|&other| other != id).collect()
-    }
-
-    /// Takes out what one identifier is to be told, and the requests to it that nobody took.
-    pub(crate) fn take(&self, id: nanocm_core::Id) -> VecDeque<Told> {
-        let mut events = self.lock();
-        let moved = concerned(&events, id);
-        let (taken, kept) = events.drain(..).partition(|told| moved.contains(&told.event.id));
-        *events = kept;
-        self.settle(&events);
-        taken
-    }
-
-    /// The requests that nobody took.
-    pub(crate) fn requests(&self) -> Vec<nanocm_core::Id> {
-        let events = self.lock();
-        events.iter().filter(|told| listener_of(told).is_some()).map(|told| told.event.id).collect()
-    }
-
-    fn pop(&self, cm: &Cm) -> Option<Event> {
-        let mut events = self.lock();
-        let told = events.pop_front()?;
-        self.settle(&events);
-        drop(events);
-        Some(Event::new(told, cm))
-    }
-
-    /// Makes it readable, even if it is empty.
-    fn ring(&self) {
-        // It need not be said twice: the counter is far from its limit.
-        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
-    }
-
-    /// An empty queue is not readable.
-    fn settle(&self, events: &VecDeque<Told>) {
-        if events.is_empty() {
-            // EAGAIN if it was not readable either.
-            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Told>> {
-        // The queue is whole at every moment: a panic elsewhere does not spoil it.
-        self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// An identifier and the requests to it, if it listens, that nobody took.
-fn concerned(events: &VecDeque<Told>, id: nanocm_core::Id) -> HashSet<nanocm_core::Id> {
-    let requests = events.iter().filter(|told| listener_of(told) == Some(id));
-    requests.map(|told| told.event.id).chain([id]).collect()
-}
-
-/// Whom a request asks.
-fn listener_of(told: &Told) -> Option<nanocm_core::Id> {
-    match told.event.kind {
-        EventKind::ConnectRequest { listener, .. } => Some(listener),
-        _ => None,
-    }
-}
-
-impl Event {
-    fn new(told: Told, cm: &Cm) -> Event {
-        let Told { event, private_data, additional_info, local, peer } = told;
-        let request = matches!(event.kind, EventKind::ConnectRequest { .. })
-            .then(|| Id::adopt(cm.clone(), event.id, event.user));
-        Event {
-            id: event.id,
-            kind: event.kind,
-            private_data,
-            additional_info,
-            local,
-            peer,
-            request,
-        }
+        f.debug_struct("EventChannel").field("waiting", &self.inbox.len()).finish_non_exhaustive()
     }
 }

@@ -1,26 +1,25 @@
-//! [`Cm`]: a connection manager for std programs. Owns the backend behind a lock, the event channels,
-//! and the one descriptor that says when there is something to do.
+//! [`Cm`]: a connection manager for std programs, and how it is driven.
 
-use crate::backend::{Backend, InUse, Told, Turn};
-use crate::channel::{EventChannel, Queue};
+use crate::backend::{Backend, InUse};
+use crate::channel::EventChannel;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::{Cause, Error};
 use crate::id::Id;
 use crate::provider::MadTransport;
-use nanocm_core::{Capacity, Config, Counters, EventKind, PortSpace};
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
-use std::collections::HashMap;
+use crate::queue::{Bell, Inbox};
+use crate::shared::Shared;
+use nanocm_core::{Capacity, Config, Counters, PortSpace};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 /// A connection manager. Clones are the same one; it lives as long as any clone, identifier or
 /// channel.
@@ -38,35 +37,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct Cm {
     shared: Arc<Shared>,
+    next_qpn: Arc<AtomicU32>,
     /// Ends with the last clone; none if the caller drives.
     driver: Option<Arc<Driver>>,
-}
-
-pub(crate) struct Shared {
-    inner: Mutex<Inner>,
-    /// Readable when a turn is due: the transport's descriptors and the timer.
-    epoll: OwnedFd,
-    timer: OwnedFd,
-    next_qpn: AtomicU32,
-}
-
-struct Inner {
-    backend: Box<dyn Backend>,
-    channels: HashMap<u64, Arc<Queue>>,
-    next_channel: u64,
-}
-
-impl Inner {
-    /// Destroys requests that nobody will answer; stale handles are others' doing.
-    fn destroy_all(&mut self, requests: Vec<nanocm_core::Id>) {
-        for request in requests {
-            let _ = self.backend.destroy(request);
-        }
-    }
-}
-
-fn is_request(told: &Told) -> bool {
-    matches!(told.event.kind, EventKind::ConnectRequest { .. })
 }
 
 /// Who drives a [`Cm`].
@@ -112,26 +85,13 @@ impl Cm {
     /// # Errors
     /// Descriptors; the thread.
     pub fn with_backend(backend: Box<dyn Backend>, drive: Drive) -> io::Result<Cm> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let timer = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )?;
-        watch(&epoll, timer.as_fd())?;
-        watch(&epoll, backend.fd())?;
-        let inner = Inner { backend, channels: HashMap::new(), next_channel: 1 };
-        let first_qpn = random_seed()? as u32 & 0x7f_ffff | 0x100;
-        let shared = Arc::new(Shared {
-            inner: Mutex::new(inner),
-            epoll,
-            timer,
-            next_qpn: AtomicU32::new(first_qpn),
-        });
+        let shared = Arc::new(Shared::new(backend)?);
+        let next_qpn = Arc::new(AtomicU32::new(random_seed()? as u32 & 0x7f_ffff | 0x100));
         let driver = match drive {
             Drive::Thread => Some(Arc::new(Driver::start(shared.clone())?)),
             Drive::Caller => None,
         };
-        Ok(Cm { shared, driver })
+        Ok(Cm { shared, next_qpn, driver })
     }
 
     /// A new event channel.
@@ -139,15 +99,8 @@ impl Cm {
     /// # Errors
     /// Descriptors.
     pub fn channel(&self) -> Result<EventChannel, Error> {
-        let queue = Queue::new()
-            .map_err(|error| Cause::from(error).during("create a channel", None, None))?;
-        let queue = Arc::new(queue);
-        let mut inner = self.shared.lock();
-        let number = inner.next_channel;
-        inner.next_channel += 1;
-        inner.channels.insert(number, queue.clone());
-        drop(inner);
-        Ok(EventChannel::new(self.clone(), queue, number))
+        EventChannel::new(self)
+            .map_err(|error| Cause::from(error).during("create a channel", None, None))
     }
 
     /// A new identifier whose events go to `channel`.
@@ -155,13 +108,17 @@ impl Cm {
     /// # Errors
     /// [`Error`]: none is free; the channel is another connection manager's.
     pub fn create_id(&self, channel: &EventChannel, space: PortSpace) -> Result<Id, Error> {
-        let number = channel.number();
-        let handle = match self.is_same(channel.cm()) {
-            true => self.operate(|backend| backend.create_id(space, number)),
-            false => Err(Cause::ForeignChannel),
-        };
+        match self.is_same(channel.inbox().cm()) {
+            true => self.create_id_in(channel.inbox(), space),
+            false => Err(Cause::ForeignChannel.during("create an ID", None, None)),
+        }
+    }
+
+    pub(crate) fn create_id_in(&self, inbox: &Inbox, space: PortSpace) -> Result<Id, Error> {
+        let queue = inbox.number();
+        let handle = self.shared.operate(|backend| backend.create_id(space, queue));
         let handle = handle.map_err(|cause| cause.during("create an ID", None, None))?;
-        Ok(Id::adopt(self.clone(), handle, number))
+        Ok(Id::adopt(self.clone(), handle, queue))
     }
 
     /// Makes a local address usable (the wildcard: all of its family), which binding, listening and
@@ -171,7 +128,7 @@ impl Cm {
     /// [`Cause::Open`].
     pub fn open(&self, local: SocketAddr) -> Result<(), Error> {
         let scope = if let SocketAddr::V6(v6) = local { v6.scope_id() } else { 0 };
-        let opened = self.operate(|backend| backend.open(local.ip(), scope));
+        let opened = self.shared.operate(|backend| backend.open(local.ip(), scope));
         opened.map_err(|cause| cause.during("use", Some(local), None))
     }
 
@@ -180,25 +137,25 @@ impl Cm {
     /// # Errors
     /// [`Error`]: no route.
     pub fn source_for(&self, peer: SocketAddr) -> Result<SocketAddr, Error> {
-        let source = self.operate(|backend| backend.source_for(peer));
+        let source = self.shared.operate(|backend| backend.source_for(peer));
         source.map_err(|cause| cause.during("find the way", None, Some(peer)))
     }
 
     /// A queue pair number that this connection manager has not handed out before (in 2²³), for
     /// programs without queue pairs.
     pub fn next_qpn(&self) -> u32 {
-        let next = self.shared.next_qpn.fetch_add(1, Ordering::Relaxed);
+        let next = self.next_qpn.fetch_add(1, Ordering::Relaxed);
         next % 0xff_fefe + 0x100
     }
 
     /// What has been counted.
     pub fn counters(&self) -> Counters {
-        self.look(|backend| backend.counters())
+        self.shared.look(|backend| backend.counters())
     }
 
     /// How much of it is in use.
     pub fn in_use(&self) -> InUse {
-        self.look(|backend| backend.in_use())
+        self.shared.look(|backend| backend.in_use())
     }
 
     /// Does what is due, without waiting. For who drives; harmless for others. Returns when it is due
@@ -230,70 +187,12 @@ impl Cm {
         self.shared.drive().map_err(|error| Cause::from(error).during("drive", None, None))
     }
 
-    fn is_same(&self, other: &Cm) -> bool {
+    pub(crate) fn is_same(&self, other: &Cm) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Runs an operation, then does what it made due.
-    pub(crate) fn operate<R>(
-        &self,
-        f: impl FnOnce(&mut dyn Backend) -> Result<R, Cause>,
-    ) -> Result<R, Cause> {
-        let mut inner = self.shared.lock();
-        let done = f(&mut *inner.backend);
-        self.shared.turn_quietly(&mut inner);
-        done
-    }
-
-    /// Reads without changing anything.
-    pub(crate) fn look<R>(&self, f: impl FnOnce(&dyn Backend) -> R) -> R {
-        f(&*self.shared.lock().backend)
-    }
-
-    /// Destroys an identifier and what its channel was to say of it.
-    pub(crate) fn destroy(&self, handle: nanocm_core::Id, channel: u64) {
-        let mut inner = self.shared.lock();
-        // Stale only if the backend destroyed it itself.
-        let _ = inner.backend.destroy(handle);
-        let queue = inner.channels.get(&channel).cloned();
-        inner.destroy_all(queue.map(|queue| queue.forget(handle)).unwrap_or_default());
-        self.shared.turn_quietly(&mut inner);
-    }
-
-    /// Moves an identifier, and what it is to be told, to another channel. So are the requests to a
-    /// listener that nobody has taken.
-    pub(crate) fn migrate(
-        &self,
-        handle: nanocm_core::Id,
-        from: u64,
-        channel: &EventChannel,
-    ) -> Result<(), Cause> {
-        if !self.is_same(channel.cm()) {
-            return Err(Cause::ForeignChannel);
-        }
-        let to = channel.number();
-        let mut inner = self.shared.lock();
-        inner.backend.set_user(handle, to)?;
-        let queues = (inner.channels.get(&from).cloned(), inner.channels.get(&to).cloned());
-        if let (Some(from), Some(to_queue)) = queues {
-            for mut told in from.take(handle) {
-                if told.event.id != handle {
-                    let _ = inner.backend.set_user(told.event.id, to);
-                }
-                told.event.user = to;
-                to_queue.push(told);
-            }
-        }
-        Ok(())
-    }
-
-    /// Nobody will take what the channel holds: its requests are rejected.
-    pub(crate) fn close_channel(&self, number: u64) {
-        let mut inner = self.shared.lock();
-        if let Some(queue) = inner.channels.remove(&number) {
-            inner.destroy_all(queue.requests());
-        }
-        self.shared.turn_quietly(&mut inner);
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     pub(crate) fn drive_if_driverless(&self) -> io::Result<()> {
@@ -303,29 +202,24 @@ impl Cm {
         }
     }
 
-    /// Waits until `ready` has something or the deadline has passed; drives meanwhile if nobody else
-    /// does. `fd` becomes readable when `ready` may have something.
-    pub(crate) fn wait_for<R>(
-        &self,
-        fd: BorrowedFd<'_>,
-        deadline: Option<Instant>,
-        mut ready: impl FnMut() -> Option<R>,
-    ) -> io::Result<Option<R>> {
+    /// Lends this thread to a future until it is ready; drives meanwhile if nobody else does.
+    pub(crate) fn block_on<R>(&self, future: impl Future<Output = R>) -> io::Result<R> {
+        let bell = Bell::of_this_thread()?;
+        let waker = Waker::from(bell.clone());
+        let mut future = pin!(future);
         loop {
             let driven = self.drive_if_driverless();
-            if let Some(result) = ready() {
-                return Ok(Some(result));
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            if let Poll::Ready(result) = polled {
+                return Ok(result);
             }
             driven?;
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Ok(None);
-            }
-            // Without a driver, others may drive too, and take what woke us: `fd` tells.
+            // Without a driver, others may drive too, and take what woke us: the bell tells.
             match self.driver {
-                Some(_) => wait_readable(&[fd], left)?,
-                None => wait_readable(&[fd, self.shared.epoll()], left)?,
+                Some(_) => wait_readable(&[bell.as_fd()])?,
+                None => wait_readable(&[bell.as_fd(), self.shared.epoll()])?,
             }
+            bell.quiet();
         }
     }
 }
@@ -333,7 +227,7 @@ impl Cm {
 /// Readable when [`Cm::drive`] is due.
 impl AsFd for Cm {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.epoll.as_fd()
+        self.shared.epoll()
     }
 }
 
@@ -351,88 +245,14 @@ impl fmt::Debug for Cm {
     }
 }
 
-impl Shared {
-    pub(crate) fn epoll(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
-    }
-
-    pub(crate) fn drive(&self) -> io::Result<Option<Instant>> {
-        // The timer's job is to wake; an empty one answers EAGAIN.
-        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        let turn = self.turn(&mut self.lock());
-        match turn.fault {
-            Some(fault) => Err(fault),
-            None if turn.more => Ok(Some(Instant::now())),
-            None => Ok(turn.wake_at),
-        }
-    }
-
-    /// One turn of the backend: events go to their channels, the timer is set for the next.
-    fn turn(&self, inner: &mut Inner) -> Turn {
-        let Inner { backend, channels, .. } = inner;
-        let mut unclaimed = Vec::new();
-        let mut turn = backend.turn(&mut |told| match channels.get(&told.event.user) {
-            Some(queue) => queue.push(told),
-            // The channel is closed, so nobody could answer.
-            None if is_request(&told) => unclaimed.push(told.event.id),
-            None => {}
-        });
-        turn.more |= !unclaimed.is_empty();
-        inner.destroy_all(unclaimed);
-        let wake = match turn.wake_at {
-            _ if turn.more => Some(Duration::ZERO),
-            at => at.map(|at| at.saturating_duration_since(Instant::now())),
-        };
-        if let Err(error) = self.set_timer(wake) {
-            turn.fault.get_or_insert(error);
-        }
-        turn
-    }
-
-    /// A turn beside an operation that is not to blame for the transport's faults; who drives meets
-    /// them too.
-    fn turn_quietly(&self, inner: &mut Inner) {
-        if let Some(fault) = self.turn(inner).fault {
-            log::debug!("the connection manager's transport: {fault}");
-        }
-    }
-
-    fn set_timer(&self, wake: Option<Duration>) -> io::Result<()> {
-        // Zero would disarm it.
-        let it_value =
-            to_timespec(wake.map_or(Duration::ZERO, |wake| wake.max(Duration::from_nanos(1))));
-        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = Itimerspec { it_interval, it_value };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &value)?;
-        Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // The engine holds its invariants at every return; a panic in a caller's closure cannot
-        // happen while it is locked.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Waits until one of these is readable, for at most `left`.
-fn wait_readable(fds: &[BorrowedFd<'_>], left: Option<Duration>) -> io::Result<()> {
+/// Waits until one of these is readable.
+fn wait_readable(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let fds = fds.iter().copied();
     let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    match poll(&mut fds, left.map(to_timespec).as_ref()) {
+    match poll(&mut fds, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-pub(crate) fn to_timespec(time: Duration) -> Timespec {
-    Timespec {
-        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: time.subsec_nanos().into(),
-    }
-}
-
-fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>) -> io::Result<()> {
-    Ok(epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?)
 }
 
 /// A seed that does not repeat over reboots.

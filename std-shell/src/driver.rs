@@ -1,6 +1,6 @@
 //! The driver thread: waits until a turn is due, and takes it.
 
-use crate::cm::{Shared, to_timespec};
+use crate::shared::{Shared, to_timespec};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -3,6 +3,7 @@
 use crate::channel::EventChannel;
 use crate::cm::Cm;
 use crate::error::{Cause, Error};
+use crate::queue::Inbox;
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{ConnParam, ConnState, IdOption, Path, QpAttrs, QpState, State};
 use std::fmt;
@@ -15,12 +16,13 @@ use std::time::Duration;
 pub struct Id {
     cm: Cm,
     handle: nanocm_core::Id,
-    channel: u64,
+    /// Where its events go.
+    queue: u64,
 }
 
 impl Id {
-    pub(crate) fn adopt(cm: Cm, handle: nanocm_core::Id, channel: u64) -> Id {
-        Id { cm, handle, channel }
+    pub(crate) fn adopt(cm: Cm, handle: nanocm_core::Id, queue: u64) -> Id {
+        Id { cm, handle, queue }
     }
 
     /// Its name: events carry it.
@@ -39,9 +41,16 @@ impl Id {
     /// # Errors
     /// [`Cause::ForeignChannel`]; nothing has changed.
     pub fn migrate(&mut self, channel: &EventChannel) -> Result<(), Error> {
-        let moved = self.cm.migrate(self.handle, self.channel, channel);
+        self.migrate_to(channel.inbox())
+    }
+
+    pub(crate) fn migrate_to(&mut self, inbox: &Inbox) -> Result<(), Error> {
+        let moved = match self.cm.is_same(inbox.cm()) {
+            true => self.cm.shared().migrate(self.handle, self.queue, inbox.number()),
+            false => Err(Cause::ForeignChannel),
+        };
         moved.map_err(|cause| self.error("migrate", cause))?;
-        self.channel = channel.number();
+        self.queue = inbox.number();
         Ok(())
     }
 
@@ -51,7 +60,7 @@ impl Id {
     /// # Errors
     /// [`Error`]; nothing has changed.
     pub fn bind(&self, local: SocketAddr) -> Result<u16, Error> {
-        let bound = self.cm.operate(|backend| backend.bind(self.handle, local));
+        let bound = self.cm.shared().operate(|backend| backend.bind(self.handle, local));
         bound.map_err(|cause| cause.during("bind", Some(local), None))
     }
 
@@ -75,6 +84,7 @@ impl Id {
     ) -> Result<(), Error> {
         let done = self
             .cm
+            .shared()
             .operate(|backend| backend.resolve_addr(self.handle, source, destination, timeout));
         done.map_err(|cause| cause.during("resolve", source, Some(destination)))
     }
@@ -162,29 +172,29 @@ impl Id {
 
     /// Its state.
     pub fn state(&self) -> State {
-        self.cm.look(|backend| backend.state(self.handle)).unwrap_or_default()
+        self.cm.shared().look(|backend| backend.state(self.handle)).unwrap_or_default()
     }
 
     /// Where its connection stands.
     pub fn conn_state(&self) -> ConnState {
-        self.cm.look(|backend| backend.conn_state(self.handle)).unwrap_or_default()
+        self.cm.shared().look(|backend| backend.conn_state(self.handle)).unwrap_or_default()
     }
 
     /// Its address and port, once bound.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        let local = self.cm.look(|backend| backend.local_addr(self.handle)).ok()?;
+        let local = self.cm.shared().look(|backend| backend.local_addr(self.handle)).ok()?;
         (local.port() != 0).then_some(local)
     }
 
     /// The peer's address and port, once known.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        let peer = self.cm.look(|backend| backend.peer_addr(self.handle)).ok()?;
+        let peer = self.cm.shared().look(|backend| backend.peer_addr(self.handle)).ok()?;
         (peer.port() != 0).then_some(peer)
     }
 
     /// The path of its connection, once known.
     pub fn path(&self) -> Option<Path> {
-        self.cm.look(|backend| backend.path(self.handle)).ok().flatten()
+        self.cm.shared().look(|backend| backend.path(self.handle)).ok().flatten()
     }
 
     fn run<R>(
@@ -192,7 +202,7 @@ impl Id {
         operation: &'static str,
         f: impl FnOnce(&mut dyn crate::Backend, nanocm_core::Id) -> Result<R, Cause>,
     ) -> Result<R, Error> {
-        let done = self.cm.operate(|backend| f(backend, self.handle));
+        let done = self.cm.shared().operate(|backend| f(backend, self.handle));
         done.map_err(|cause| self.error(operation, cause))
     }
 
@@ -203,7 +213,7 @@ impl Id {
 
 impl Drop for Id {
     fn drop(&mut self) {
-        self.cm.destroy(self.handle, self.channel);
+        self.cm.shared().destroy(self.handle, self.queue);
     }
 }
 

@@ -3,6 +3,7 @@
 //! | to do this | use |
 //! |---|---|
 //! | connect, listen and accept with blocking calls | [`Cm::connect`], [`Cm::listen`] |
+//! | the same with `.await`, under any executor | [`future`] |
 //! | many connections from one event loop | [`Cm::create_id`], [`EventChannel`], [`Id`] |
 //! | drive it from one's own loop, without a thread | [`Drive::Caller`], [`Cm::drive`] |
 //! | carry CM messages another way | [`provider::MadTransport`] |
@@ -37,17 +38,22 @@ pub mod capture;
 mod channel;
 mod cm;
 pub mod crc;
+mod deadline;
 mod driver;
 mod engine;
 mod error;
+pub mod future;
 mod id;
 pub mod netns;
 pub mod provider;
+mod queue;
+mod shared;
 
 pub use backend::{Backend, InUse, Told, Turn};
-pub use blocking::{Connection, Deadline, Listener, Request};
+pub use blocking::{Connection, Listener, Request};
 pub use channel::{Event, EventChannel};
 pub use cm::{Cm, Drive, random_seed};
+pub use deadline::Deadline;
 pub use engine::Engine;
 pub use error::{Cause, Error, Rejection};
 pub use id::Id;

@@ -2,10 +2,13 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod executor;
+mod slow;
 mod world;
 
 mod again;
 mod blocking;
+mod cancel;
 mod channels;
 mod crowd;
 mod deadlines;
@@ -13,4 +16,5 @@ mod destroy;
 mod driverless;
 mod errors;
 mod faults;
+mod futures;
 mod udp;

@@ -1,10 +1,11 @@
 //! Two connection managers on an in-process network.
 
 use crate::common::eventually;
-use nanocm::provider::{LinkFaults, MadTransport, MemNet};
+use crate::slow::Slow;
+use nanocm::provider::{LinkFaults, MadTransport, Mem, MemNet};
 use nanocm::{
-    Capacity, Cm, Config, ConnParam, Connection, Deadline, Drive, Event, EventChannel, EventKind,
-    Id, InUse, Listener, PortSpace, Request,
+    Capacity, Cm, Config, ConnParam, Connection, Deadline, Drive, Engine, Event, EventChannel,
+    EventKind, Id, InUse, Listener, PortSpace, Request,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
@@ -19,10 +20,16 @@ pub(crate) const PORT: u16 = 4420;
 /// Who tests; both ways must work alike.
 pub(crate) const DRIVES: [Drive; 2] = [Drive::Thread, Drive::Caller];
 
+/// One driven by threads, one that is not.
+pub(crate) fn worlds() -> [World; 2] {
+    DRIVES.map(World::new)
+}
+
 pub(crate) struct World {
     pub(crate) net: MemNet,
     pub(crate) client: Cm,
     pub(crate) server: Cm,
+    pub(crate) drive: Drive,
     /// Holds its address, and never reads.
     _silent: Box<dyn MadTransport>,
 }
@@ -34,17 +41,27 @@ impl World {
 
     /// With another configuration than [`quick`].
     pub(crate) fn with(drive: Drive, adjust: impl Fn(&mut Config)) -> World {
-        let net = MemNet::new(7);
-        let cm = |seed, ip| {
-            let mut config = quick(seed);
+        World::of(drive, |endpoint, mut config| {
             adjust(&mut config);
-            let endpoint = net.endpoint(&[ip]).unwrap();
             Cm::over(endpoint, config, Capacity::of(1024), drive).unwrap()
-        };
-        let (client, server) = (cm(1, CLIENT), cm(2, SERVER));
+        })
+    }
+
+    /// Driverless, with backends that take their time.
+    pub(crate) fn slow() -> World {
+        World::of(Drive::Caller, |endpoint, config| {
+            let engine = Engine::new(endpoint, config, Capacity::of(16)).unwrap();
+            Cm::with_backend(Box::new(Slow::new(engine)), Drive::Caller).unwrap()
+        })
+    }
+
+    fn of(drive: Drive, cm: impl Fn(Mem, Config) -> Cm) -> World {
+        let net = MemNet::new(7);
+        let client = cm(net.endpoint(&[CLIENT]).unwrap(), quick(1));
+        let server = cm(net.endpoint(&[SERVER]).unwrap(), quick(2));
         let mut silent = net.endpoint(&[SILENT]).unwrap();
         silent.open(SILENT, 0).unwrap();
-        World { net, client, server, _silent: Box::new(silent) }
+        World { net, client, server, drive, _silent: Box::new(silent) }
     }
 
     /// Loses all messages from now on.
