@@ -4,7 +4,7 @@ use crate::addr::{ScopedIp, ServiceId};
 use crate::cm::Cm;
 use crate::error::errno::ETIMEDOUT;
 use crate::event::{Event, EventKind, Unreachable};
-use crate::wire::RejectReason;
+use crate::wire::{RejectReason, SidrStatus};
 use core::fmt;
 use core::net::SocketAddr;
 
@@ -35,8 +35,8 @@ impl Cm<'_> {
     /// destroyed. After ADDR_ERROR the ID is as before `resolve_addr`, and has no peer to name.
     pub fn failure(&self, event: &Event) -> Option<Failure> {
         use EventKind::*;
-        let (AddrError(_) | RouteError(_) | Unreachable(_) | Rejected(_) | ConnectError(_)) =
-            event.kind
+        let (AddrError(_) | RouteError(_) | Unreachable(_) | Rejected(_) | SidrRejected(_)
+        | ConnectError(_)) = event.kind
         else {
             return None;
         };
@@ -67,6 +67,12 @@ impl fmt::Display for Failure {
         match self.kind {
             EventKind::Rejected(RejectReason::INVALID_SERVICE_ID) => {
                 write!(f, "no listener for {} (REJ 8)", self.service)
+            }
+            EventKind::SidrRejected(SidrStatus::UNSUPPORTED_SERVICE_ID) => {
+                write!(f, "nothing serves {} (SIDR status 1)", self.service)
+            }
+            EventKind::SidrRejected(status) => {
+                write!(f, "{} (SIDR status {})", status.text(), status.0)
             }
             EventKind::Rejected(reason) => write!(f, "{} (REJ {})", reason.text(), reason.0),
             EventKind::Unreachable(Unreachable::Timeout) => f.write_str("no answer"),
