@@ -4,7 +4,7 @@ use crate::addr::{ScopedIp, ServiceId};
 use crate::cm::Cm;
 use crate::error::errno::ETIMEDOUT;
 use crate::event::{Event, EventKind, Unreachable};
-use crate::wire::RejectReason;
+use crate::wire::{RejectReason, SidrStatus};
 use core::fmt;
 use core::net::SocketAddr;
 
@@ -26,7 +26,8 @@ pub struct Failure {
     pub is_active: bool,
     /// The service asked for.
     pub service: ServiceId,
-    /// What happened: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, REJECTED or CONNECT_ERROR.
+    /// What happened: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, REJECTED (of either kind) or
+    /// CONNECT_ERROR.
     pub kind: EventKind,
 }
 
@@ -35,8 +36,8 @@ impl Cm<'_> {
     /// destroyed. After ADDR_ERROR the ID is as before `resolve_addr`, and has no peer to name.
     pub fn failure(&self, event: &Event) -> Option<Failure> {
         use EventKind::*;
-        let (AddrError(_) | RouteError(_) | Unreachable(_) | Rejected(_) | ConnectError(_)) =
-            event.kind
+        let (AddrError(_) | RouteError(_) | Unreachable(_) | Rejected(_) | SidrRejected(_)
+        | ConnectError(_)) = event.kind
         else {
             return None;
         };
@@ -69,6 +70,10 @@ impl fmt::Display for Failure {
                 write!(f, "no listener for {} (REJ 8)", self.service)
             }
             EventKind::Rejected(reason) => write!(f, "{} (REJ {})", reason.text(), reason.0),
+            EventKind::SidrRejected(SidrStatus::UNSUPPORTED_SERVICE_ID) => {
+                write!(f, "no listener for {} (SIDR 1)", self.service)
+            }
+            EventKind::SidrRejected(status) => write!(f, "{} (SIDR {})", status.text(), status.0),
             EventKind::Unreachable(Unreachable::Timeout) => f.write_str("no answer"),
             EventKind::Unreachable(Unreachable::SendFailed(errno)) => {
                 write!(f, "cannot be sent there (errno {errno})")
