@@ -26,7 +26,8 @@ pub struct Failure {
     pub is_active: bool,
     /// The service asked for.
     pub service: ServiceId,
-    /// What happened: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, REJECTED or CONNECT_ERROR.
+    /// What happened: ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, REJECTED (of either kind) or
+    /// CONNECT_ERROR.
     pub kind: EventKind,
 }
 
@@ -75,6 +76,10 @@ impl fmt::Display for Failure {
                 write!(f, "{} (SIDR status {})", status.text(), status.0)
             }
             EventKind::Rejected(reason) => write!(f, "{} (REJ {})", reason.text(), reason.0),
+            EventKind::SidrRejected(SidrStatus::UNSUPPORTED_SERVICE_ID) => {
+                write!(f, "no listener for {} (SIDR 1)", self.service)
+            }
+            EventKind::SidrRejected(status) => write!(f, "{} (SIDR {})", status.text(), status.0),
             EventKind::Unreachable(Unreachable::Timeout) => f.write_str("no answer"),
             EventKind::Unreachable(Unreachable::SendFailed(errno)) => {
                 write!(f, "cannot be sent there (errno {errno})")

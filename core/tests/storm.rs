@@ -117,6 +117,11 @@ impl Storm<'_> {
                 self.hear(side, told.event.id, told.event.kind);
             }
         }
+        for (&(side, id), &heard) in &self.heard {
+            let owed = self.pair.cm([A, B][side]).owes_disconnected(id);
+            let live = heard != Heard::Destroyed;
+            assert_eq!(owed.ok(), live.then_some(heard == Heard::Established), "{id:?}");
+        }
     }
 
     fn run_for(&mut self, time: Duration, meddling: u64) {

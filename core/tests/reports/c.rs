@@ -4,7 +4,7 @@ use heapless::String;
 use nanocm_core::addr::{RocePath, ScopedIp};
 use nanocm_core::error::{ConnectError, errno::*};
 use nanocm_core::testing::{Pair, Side::*, Solo, World};
-use nanocm_core::wire::{Attribute, MessageKind, RejectReason};
+use nanocm_core::wire::{Attribute, MessageKind, RejectReason, SidrStatus};
 use nanocm_core::{
     ConnParam, ConnState::*, DisconnectCause, Event, EventKind, Failure, Id, Outcome, Path,
     PortEvent, PortSpace, Route, SendToken, ServiceId, Unreachable,
@@ -32,7 +32,7 @@ fn answer(solo: &mut Solo<'_>, outcome: Outcome) {
 /// What fails and how it is told: the event's name and its value, which no other kind shares.
 type Failing = (&'static str, EventKind, &'static str, fn(&mut Solo<'_>) -> Id);
 
-const FAILINGS: [Failing; 6] = [
+const FAILINGS: [Failing; 7] = [
     ("ADDR_ERROR", EventKind::AddrError(113), "no path to that address (errno 113)", |solo| {
         let id = asking(solo);
         answer(solo, Outcome::Failed(113));
@@ -80,6 +80,16 @@ const FAILINGS: [Failing; 6] = [
         },
     ),
     (
+        "REJECTED",
+        EventKind::SidrRejected(SidrStatus::NO_QP),
+        "the peer has no queue pair left (SIDR 3)",
+        |solo| {
+            let it = solo.bring(SidrReqSent, true);
+            let _ = solo.hears(&it.peer, &it.peer.sidr_rep(it.comm_id, SidrStatus::NO_QP));
+            it.id
+        },
+    ),
+    (
         "CONNECT_ERROR",
         EventKind::ConnectError(ETIMEDOUT),
         "the application did not answer the request in time",
@@ -106,6 +116,7 @@ fn c1_every_failure_has_a_kind_and_a_value_that_is_never_negative() {
                 | EventKind::ConnectError(errno)
                 | EventKind::Unreachable(Unreachable::SendFailed(errno)) => errno,
                 EventKind::Rejected(reason) => i32::from(reason.0),
+                EventKind::SidrRejected(status) => i32::from(status.0),
                 _ => 0,
             };
             assert!(value >= 0, "{name}");
@@ -314,6 +325,9 @@ fn c6_nobody_listening_is_said_with_the_port_and_its_space() {
         let who = "192.0.2.1:40000 -> 192.0.2.2:4420: no listener for";
         assert_eq!(*text, *format!("{who} RDMA tcp port 4420 (REJ 8)"));
         assert_eq!(failure.service, ServiceId(0x0106_1144));
+        failure.kind = EventKind::SidrRejected(SidrStatus::UNSUPPORTED_SERVICE_ID);
+        assert_eq!(failure.to_string(), format!("{who} RDMA tcp port 4420 (SIDR 1)"));
+        failure.kind = EventKind::Rejected(RejectReason::INVALID_SERVICE_ID);
         failure.service = ServiceId(0x1000_0000_0106_1144);
         let hex = format!("{who} service ID 0x1000000001061144 (REJ 8)");
         assert_eq!(failure.to_string(), hex);

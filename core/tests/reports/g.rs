@@ -2,7 +2,7 @@
 
 use nanocm_core::error::ConnectError;
 use nanocm_core::testing::{Capacity, Faults, Memory, Pair, Side::*, Solo, World};
-use nanocm_core::wire::{Attribute, MessageKind, Rej, RejectReason, Req};
+use nanocm_core::wire::{Attribute, MessageKind, Rej, RejectReason, Req, SidrRep, SidrStatus};
 use nanocm_core::{
     ConnParam, DisconnectCause, EventKind, Id, IdOption, IgnoreReason, Instant, PortSpace, QpState,
     Route, State, Unreachable,
@@ -71,6 +71,18 @@ fn g1_a_listener_may_reject_when_full_instead() {
         );
         assert_eq!(solo.cm.in_use(), (5, 4), "nothing was claimed for them");
         solo.assert_clean(&[&ids[..], &[listener]].concat());
+    });
+    World::new().solo(|mut solo| {
+        let listener = solo.listen_in(PortSpace::Udp, 7471, 1);
+        solo.cm.set_option(listener, IdOption::RejectWhenFull(true)).unwrap();
+        for _ in 0..2 {
+            let peer = solo.peer();
+            let _ = solo.hears(&peer, &peer.sidr_req(solo.ip, 7471));
+        }
+        assert_eq!(SidrRep(&solo.says(&["SIDR_REP"])[0]).status(), SidrStatus::NO_QP);
+        assert_eq!(solo.cm.counters().backlog_full, 1);
+        let request = solo.tells(&["CONNECT_REQUEST"])[0].id;
+        solo.assert_clean(&[listener, request]);
     });
 }
 

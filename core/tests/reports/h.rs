@@ -72,6 +72,15 @@ fn h2_a_disconnected_is_owed_exactly_from_established_to_disconnected() {
 }
 
 #[test]
+fn h2_a_datagram_service_owes_no_disconnected() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(SidrResolved, true);
+        assert_eq!(solo.cm.owes_disconnected(it.id), Ok(false));
+        solo.assert_clean(&[it.id]);
+    });
+}
+
+#[test]
 fn h3_connects_that_cross_are_two_connections() {
     // A and B each listen and each connect; A's answer to B's request is no, B's to A's is yes. The
     // advice for applications: decide by something both know, such as the smaller address, and reject
