@@ -1,21 +1,64 @@
-//! The C face of nanocm: `libnanocm_ffi.{a,so}` and `include/nanocm.h`.
+//! The C face of nanocm: `libnanocm_ffi.{a,so}` and `include/nanocm.h`, which is made of this source.
 //!
-//! Conventions: prefix `ncm_`; no call keeps a pointer it was given; an ABI version that a program
-//! checks before anything else. Memory is the caller's, so that sizes can be chosen at run time.
+//! # Conventions
+//!
+//! * Prefix `ncm_`, constants `NCM_`. Nearly every function returns an [`ncm_error`]; results go
+//!   through trailing pointers and are written only if it is `NCM_OK`.
+//! * Memory is the caller's: asked for with `ncm_memory_size`, given to `ncm_init`. Nothing here
+//!   allocates, and no function but `ncm_init` keeps a pointer it was given.
+//! * A structure passed by pointer begins with its `size`, which the caller sets; so it can grow at
+//!   its end. The two that are parts of others, `ncm_addr` and `ncm_path`, never change.
+//! * What comes from C is not trusted: pointers are checked for NULL and alignment, lengths, flags and
+//!   enumerations for their range. A call that fails has changed nothing.
+//! * No panic crosses the border; see [`ncm_error_code::NCM_PANICKED`].
+//!
+//! # The rooms
+//!
+//! | file | owns |
+//! |---|---|
+//! | `border/` | all unsafe code: pointers, the engine's door, memory cut into tables |
+//! | `error.rs` | the error codes |
+//! | `types/` | the structures, and what they are in Rust |
+//! | `setup.rs` | sizes, defaults, `ncm_init`, `ncm_finish` |
+//! | `pump.rs`, `frame.rs` | `ncm_handle_*` and `ncm_poll_*` |
+//! | `ops/` | the operations |
+//! | `get.rs`, `names.rs` | getters; names and texts |
 
-use std::ffi::c_char;
+#![cfg_attr(not(feature = "std"), no_std)]
+#![allow(non_camel_case_types)]
+// One contract for all of them: `border`.
+#![allow(clippy::missing_safety_doc)]
 
-/// Counts incompatible changes of `nanocm.h`.
-const ABI_VERSION: u32 = 0;
+#[macro_use]
+mod border;
 
-/// The version of the interface this library was built with: compare it with `NCM_ABI_VERSION`.
-#[unsafe(no_mangle)]
-pub extern "C" fn ncm_abi_version() -> u32 {
-    ABI_VERSION
-}
+// In the order in which the header has them.
 
-/// The library's version as text, for people. Static; do not free it.
-#[unsafe(no_mangle)]
-pub extern "C" fn ncm_version() -> *const c_char {
-    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
-}
+mod error;
+
+mod setup;
+
+mod types;
+
+mod ops;
+
+mod pump;
+
+mod frame;
+
+mod get;
+
+mod names;
+
+#[cfg(not(feature = "std"))]
+mod panic;
+
+pub use border::ncm_cm;
+pub use error::*;
+pub use frame::*;
+pub use get::*;
+pub use names::*;
+pub use ops::*;
+pub use pump::*;
+pub use setup::*;
+pub use types::*;
