@@ -17,4 +17,5 @@ mod driverless;
 mod errors;
 mod faults;
 mod futures;
+mod migrate;
 mod udp;

@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub(crate) server: Cm,
     pub(crate) drive: Drive,
     /// Holds its address, and never reads.
-    _silent: Box<dyn MadTransport>,
+    _silent: Mem,
 }
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
         let server = cm(net.endpoint(&[SERVER]).unwrap(), quick(2));
         let mut silent = net.endpoint(&[SILENT]).unwrap();
         silent.open(SILENT, 0).unwrap();
-        World { net, client, server, drive, _silent: Box::new(silent) }
+        World { net, client, server, drive, _silent: silent }
     }
 
     /// Loses all messages from now on.
