@@ -77,40 +77,46 @@ pub enum Integrity {
 
 /// The ICRC of a frame. `covered` is the UDP payload without the ICRC, from the BTH on; the destination
 /// port is 4791. It travels least significant octet first.
-#[inline]
 pub fn icrc(ip: &Ip, udp_source_port: u16, covered: &[u8], crc: Crc) -> u32 {
     let Some((bth, rest)) = covered.split_first_chunk() else {
         return crc(&[covered]);
     };
     let udp_length = (covered.len() + ICRC_LEN + UDP_LEN) as u16;
-    let tail = udp_and_bth(udp_source_port, udp_length, bth);
-    match *ip {
+    // UDP header and BTH stand at the end; before them the IP header, and eight octets of ones.
+    let mut head = [0xff; HEAD_LEN];
+    *part_mut::<UDP_AT, 2, HEAD_LEN>(&mut head) = udp_source_port.to_be_bytes();
+    *part_mut::<{ UDP_AT + 2 }, 2, HEAD_LEN>(&mut head) = UDP_PORT.to_be_bytes();
+    *part_mut::<{ UDP_AT + 4 }, 2, HEAD_LEN>(&mut head) = udp_length.to_be_bytes();
+    *part_mut::<BTH_AT, BTH_LEN, HEAD_LEN>(&mut head) = *bth;
+    head[BTH_AT + 4] = 0xff;
+    let unused = match *ip {
         Ip::V4 { source, destination, id, flags_fragment } => {
-            const LEN: usize = 8 + 20 + UDP_LEN + BTH_LEN;
-            let mut head = [0xff; LEN];
-            head[8] = 0x45;
-            [head[10], head[11]] = udp_length.wrapping_add(20).to_be_bytes();
-            [head[12], head[13]] = id.to_be_bytes();
-            [head[14], head[15]] = flags_fragment.to_be_bytes();
-            head[17] = UDP;
-            *part_mut::<20, 4, LEN>(&mut head) = source.octets();
-            *part_mut::<24, 4, LEN>(&mut head) = destination.octets();
-            *part_mut::<28, { UDP_LEN + BTH_LEN }, LEN>(&mut head) = tail;
-            crc(&[&head, rest])
+            let ip = part_mut::<{ UDP_AT - 20 }, 20, HEAD_LEN>(&mut head);
+            ip[0] = 0x45;
+            *part_mut::<2, 2, 20>(ip) = udp_length.wrapping_add(20).to_be_bytes();
+            *part_mut::<4, 2, 20>(ip) = id.to_be_bytes();
+            *part_mut::<6, 2, 20>(ip) = flags_fragment.to_be_bytes();
+            ip[9] = UDP;
+            *part_mut::<12, 4, 20>(ip) = source.octets();
+            *part_mut::<16, 4, 20>(ip) = destination.octets();
+            20
         }
         Ip::V6 { source, destination } => {
-            const LEN: usize = 8 + 40 + UDP_LEN + BTH_LEN;
-            let mut head = [0xff; LEN];
-            head[8] = 0x6f;
-            [head[12], head[13]] = udp_length.to_be_bytes();
-            head[14] = UDP;
-            *part_mut::<16, 16, LEN>(&mut head) = source.octets();
-            *part_mut::<32, 16, LEN>(&mut head) = destination.octets();
-            *part_mut::<48, { UDP_LEN + BTH_LEN }, LEN>(&mut head) = tail;
-            crc(&[&head, rest])
+            let ip = part_mut::<{ UDP_AT - 40 }, 40, HEAD_LEN>(&mut head);
+            ip[0] = 0x6f;
+            *part_mut::<4, 2, 40>(ip) = udp_length.to_be_bytes();
+            ip[6] = UDP;
+            *part_mut::<8, 16, 40>(ip) = source.octets();
+            *part_mut::<24, 16, 40>(ip) = destination.octets();
+            0
         }
-    }
+    };
+    crc(&[&head[unused..], rest])
 }
+
+const UDP_AT: usize = 8 + 40;
+const BTH_AT: usize = UDP_AT + UDP_LEN;
+const HEAD_LEN: usize = BTH_AT + BTH_LEN;
 
 /// Checks the ICRC at the end of a UDP payload whose IP header is known.
 #[inline]
@@ -125,16 +131,4 @@ pub fn verify(ip: &Ip, udp_source_port: u16, udp_payload: &[u8], crc: Crc) -> In
         }
         _ => Integrity::Unchecked,
     }
-}
-
-/// UDP header and BTH, with ones where the ICRC does not look.
-#[inline(always)]
-fn udp_and_bth(source_port: u16, length: u16, bth: &[u8; BTH_LEN]) -> [u8; UDP_LEN + BTH_LEN] {
-    let mut out = [0xff; UDP_LEN + BTH_LEN];
-    [out[0], out[1]] = source_port.to_be_bytes();
-    [out[2], out[3]] = UDP_PORT.to_be_bytes();
-    [out[4], out[5]] = length.to_be_bytes();
-    *part_mut::<UDP_LEN, BTH_LEN, { UDP_LEN + BTH_LEN }>(&mut out) = *bth;
-    out[UDP_LEN + 4] = 0xff;
-    out
 }
