@@ -69,12 +69,6 @@ impl fmt::Display for Failure {
             EventKind::Rejected(RejectReason::INVALID_SERVICE_ID) => {
                 write!(f, "no listener for {} (REJ 8)", self.service)
             }
-            EventKind::SidrRejected(SidrStatus::UNSUPPORTED_SERVICE_ID) => {
-                write!(f, "nothing serves {} (SIDR status 1)", self.service)
-            }
-            EventKind::SidrRejected(status) => {
-                write!(f, "{} (SIDR status {})", status.text(), status.0)
-            }
             EventKind::Rejected(reason) => write!(f, "{} (REJ {})", reason.text(), reason.0),
             EventKind::SidrRejected(SidrStatus::UNSUPPORTED_SERVICE_ID) => {
                 write!(f, "no listener for {} (SIDR 1)", self.service)

@@ -97,10 +97,10 @@ fn a_refusal_has_its_status_and_the_identifier_can_ask_again() {
             assert_eq!(told.kind(), EventKind::SidrRejected(status));
             let failure = pair.cm(Side::A).failure(&told.event).unwrap().to_string();
             let says = match status {
-                SidrStatus::UNSUPPORTED_SERVICE_ID => "nothing serves RDMA udp port 7471",
+                SidrStatus::UNSUPPORTED_SERVICE_ID => "no listener for RDMA udp port 7471",
                 status => status.text(),
             };
-            assert!(failure.contains(&format!("{says} (SIDR status {})", status.0)), "{failure}");
+            assert!(failure.contains(&format!("{says} (SIDR {})", status.0)), "{failure}");
             assert_eq!(told.data.starts_with(b"no"), reason.is_some());
             let now = pair.now;
             pair.cm(Side::A).reset(asking).unwrap();
