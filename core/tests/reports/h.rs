@@ -72,6 +72,21 @@ fn h2_a_disconnected_is_owed_exactly_from_established_to_disconnected() {
 }
 
 #[test]
+fn h2_who_begins_anew_is_owed_nothing_of_the_old() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(Established, true);
+        let rej = it.peer.rej(it.comm_id, MessageKind::OTHER, RejectReason::CONSUMER);
+        let _ = solo.hears(&it.peer, &rej);
+        solo.wait(Duration::from_secs(1));
+        assert_eq!(solo.cm.owes_disconnected(it.id), Ok(true), "nobody has polled");
+        solo.cm.reset(it.id).unwrap();
+        assert_eq!(solo.cm.owes_disconnected(it.id), Ok(false));
+        solo.tells(&[]);
+        solo.assert_clean(&[it.id]);
+    });
+}
+
+#[test]
 fn h2_a_datagram_service_owes_no_disconnected() {
     World::new().solo(|mut solo| {
         let it = solo.bring(SidrResolved, true);
