@@ -48,20 +48,16 @@ fn d10_a_failure_to_send_what_was_superseded_concerns_nobody() {
         solo.connect(it.id);
         let req = solo.says(&["REQ"])[0];
         assert_ne!(comm_id(&req), it.comm_id);
-        let before = solo.cm.conn_state(it.id);
-        for _ in 0..3 {
-            solo.cm.handle_send_failed(solo.now, late, 101);
-        }
-        solo.tells(&[]);
-        assert_eq!(solo.cm.conn_state(it.id), before);
-        assert_eq!(solo.cm.counters().send_failed, 3);
-        // The token is the right one but for the number: its own failures end the attempt.
-        for _ in 0..2 {
-            solo.cm.handle_send_failed(solo.now, SendToken::of(&req), 101);
-            solo.wait(SECOND);
+        // Two in a row of its own, with a repetition of the REQ between them, end the attempt.
+        let own = SendToken::of(&req);
+        for (token, pause) in [(late, 1), (late, 2), (own, 4), (own, 0)] {
+            solo.tells(&[]);
+            solo.cm.handle_send_failed(solo.now, token, 101);
+            solo.wait(pause * SECOND);
             while solo.cm.poll_transmit(solo.now, &mut [0; 256]).is_some() {}
         }
         solo.tells(&["UNREACHABLE"]);
+        assert_eq!(solo.cm.counters().send_failed, 4);
         solo.assert_clean(&[it.id]);
     });
 }

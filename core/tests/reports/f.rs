@@ -3,8 +3,9 @@
 use nanocm_core::conn::limits;
 use nanocm_core::error::{ConnectError, errno::EMSGSIZE};
 use nanocm_core::testing::{Side::*, Solo, World};
-use nanocm_core::wire::{RejectReason, SidrReq};
+use nanocm_core::wire::{Mad, RejectReason, SidrReq};
 use nanocm_core::{ConnParam, ConnState, ConnState::*, Id, PortSpace};
+use std::cell::Cell;
 
 /// A message: its name and limit, where a connection must be for it, and the call that sends it.
 type Sending = (
@@ -46,16 +47,21 @@ fn listen(solo: &mut Solo<'_>) -> [Id; 2] {
     [PortSpace::Tcp, PortSpace::Udp].map(|space| solo.listen_in(space, 7471, 0))
 }
 
-/// Sends so many octets of 0xAA into a buffer of 0xFF; the private data field that goes out.
-fn send(solo: &mut Solo<'_>, sending: &Sending, len: usize) -> Result<Vec<u8>, ConnectError> {
-    let &(_, limit, (state, active), call) = sending;
+/// Sends so many octets of 0xAA into a buffer of something else.
+fn send(
+    solo: &mut Solo<'_>,
+    sending: &Sending,
+    len: usize,
+    buffer: Mad,
+) -> Result<Mad, ConnectError> {
+    let &(_, _, (state, active), call) = sending;
     let it = solo.bring(state, active);
     let data = vec![0xaa; len];
     let mut param = ConnParam::new(solo.qpn());
     param.private_data = &data;
     let before = format!("{:?}", solo.cm);
     let done = call(solo, it.id, &param);
-    let mut mad = [0xff; 256];
+    let mut mad = buffer;
     let sent = solo.cm.poll_transmit(solo.now, &mut mad).is_some();
     assert_eq!(sent, done.is_ok(), "what is refused is not sent");
     if done.is_err() && !matches!(state, Idle | SidrResolved) {
@@ -63,8 +69,12 @@ fn send(solo: &mut Solo<'_>, sending: &Sending, len: usize) -> Result<Vec<u8>, C
     }
     solo.cm.destroy(solo.now, it.id).unwrap();
     while solo.cm.poll_transmit(solo.now, &mut [0; 256]).is_some() {}
-    // Every message's private data are its last octets.
-    done.map(|()| mad[256 - limit..].to_vec())
+    done.map(|()| mad)
+}
+
+/// Every message's private data are its last octets.
+fn field(mad: &Mad, limit: usize) -> &[u8] {
+    &mad[256 - limit..]
 }
 
 #[test]
@@ -73,10 +83,12 @@ fn f1_each_message_has_its_limit_and_beyond_it_nothing_is_sent() {
         let &(name, limit, ..) = sending;
         World::new().solo(|mut solo| {
             let listeners = listen(&mut solo);
-            assert_eq!(send(&mut solo, sending, limit), Ok(vec![0xaa; limit]), "{name}");
+            let full = send(&mut solo, sending, limit, [0; 256]).unwrap();
+            assert_eq!(field(&full, limit), vec![0xaa; limit], "{name}");
             for len in [limit + 1, 256, 1 << 16] {
                 let too_long = ConnectError::PrivateDataTooLong { limit };
-                assert_eq!(send(&mut solo, sending, len), Err(too_long), "{name} of {len}");
+                let refused = send(&mut solo, sending, len, [0; 256]);
+                assert_eq!(refused, Err(too_long), "{name} of {len}");
                 assert_eq!(too_long.errno(), EMSGSIZE);
             }
             solo.assert_clean(&listeners);
@@ -86,15 +98,21 @@ fn f1_each_message_has_its_limit_and_beyond_it_nothing_is_sent() {
 
 #[test]
 fn f2_what_was_not_sent_arrives_as_zero() {
+    // Whatever was in the buffer before, in the private data and in reserved bits.
     for sending in &SENDINGS {
         let &(name, limit, ..) = sending;
-        World::new().solo(|mut solo| {
-            let listeners = listen(&mut solo);
-            let field = send(&mut solo, sending, 40).unwrap();
-            assert_eq!(field[..40], [0xaa; 40], "{name}");
-            assert_eq!(field[40..], vec![0; limit - 40], "{name}: stale memory");
-            solo.assert_clean(&listeners);
+        let [clean, dirty] = [0, 0xff].map(|octet| {
+            let sent = Cell::new([0; 256]);
+            World::new().solo(|mut solo| {
+                let listeners = listen(&mut solo);
+                sent.set(send(&mut solo, sending, 40, [octet; 256]).unwrap());
+                solo.assert_clean(&listeners);
+            });
+            sent.get()
         });
+        assert_eq!(field(&dirty, limit)[..40], [0xaa; 40], "{name}");
+        assert_eq!(field(&dirty, limit)[40..], vec![0; limit - 40], "{name}: stale memory");
+        assert_eq!(clean, dirty, "{name}: stale memory");
     }
     // The receiver has the whole field.
     World::new().run(|mut pair| {
@@ -122,8 +140,8 @@ fn f3_limits_are_constants_and_empty_is_the_same_as_none() {
     for sending in &SENDINGS {
         World::new().solo(|mut solo| {
             let listeners = listen(&mut solo);
-            let field = send(&mut solo, sending, 0).unwrap();
-            assert_eq!(field, vec![0; sending.1], "{}", sending.0);
+            let none = send(&mut solo, sending, 0, [0; 256]).unwrap();
+            assert_eq!(field(&none, sending.1), vec![0; sending.1], "{}", sending.0);
             solo.assert_clean(&listeners);
         });
     }
