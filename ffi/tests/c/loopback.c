@@ -1,0 +1,467 @@
+/* Two engines in one process connect, refuse each other, part, and leave nothing behind. Functions
+ * that are named after a number play a field report. */
+#include "world.h"
+#include <pthread.h>
+#include <time.h>
+
+/* Through both questions to the host, private data both ways, frames on the wire. */
+static void connects_and_parts(int frames)
+{
+    start_both(frames);
+    ncm_cm *a = world.a.cm, *b = world.b.cm;
+    ncm_id listener = listen_on(&world.b, 4420), id = 0;
+    ncm_addr to = at(&world.b, 4420), addr;
+
+    OK(ncm_create_id(a, NCM_PS_TCP, 42, &id));
+    OK(ncm_set_option(a, id, NCM_OPTION_TOS, 104));
+    OK(ncm_resolve_addr(a, world.now, id, NULL, &to, SECOND));
+    ncm_request request = {.size = sizeof request};
+    ncm_completion completion;
+    OK(ncm_poll_request(a, &request));
+    CHECK(request.kind == NCM_RESOLVE_ADDR && request.id == id);
+    CHECK(request.source.family == NCM_FAMILY_NONE);
+    CHECK(memcmp(&request.destination, &to, sizeof to) == 0);
+    OK(ncm_completion_init(&completion, sizeof completion, &request));
+    CHECK(completion.route.path.link == NCM_LINK_NONE);
+    completion.route.path = ncm_roce_path(world.a.addr, to);
+    OK(ncm_handle_completion(a, world.now, &completion));
+    FAILS(NCM_STALE_REQUEST, ncm_handle_completion(a, world.now, &completion));
+    CHECK(expect(&world.a, NCM_EVENT_ADDR_RESOLVED).user == 42);
+
+    OK(ncm_resolve_route(a, world.now, id, SECOND));
+    OK(ncm_poll_request(a, &request));
+    CHECK(request.kind == NCM_RESOLVE_ROUTE);
+    OK(ncm_completion_init(&completion, sizeof completion, &request));
+    completion.route.mtu = 5;
+    OK(ncm_handle_completion(a, world.now, &completion));
+    FAILS(NCM_EMPTY, ncm_poll_request(a, &request));
+    expect(&world.a, NCM_EVENT_ROUTE_RESOLVED);
+
+    ncm_qp_attrs attrs = {.size = sizeof attrs};
+    OK(ncm_get_qp_attrs(a, id, NCM_QP_INIT, &attrs));
+    FAILS(NCM_INVALID_STATE, ncm_get_qp_attrs(a, id, NCM_QP_RTR, &attrs));
+
+    ncm_conn_param param = param_of(&world.a);
+    param.private_data = (const uint8_t *)"hello from A";
+    param.private_data_len = 12;
+    param.responder_resources = 4;
+    OK(ncm_connect(a, world.now, id, &param));
+    uint32_t state = 0, conn_state = 0;
+    OK(ncm_get_state(a, id, &state));
+    OK(ncm_get_conn_state(a, id, &conn_state));
+    CHECK(strcmp(ncm_state_name(state), "CONNECT") == 0);
+    CHECK(strcmp(ncm_conn_state_name(conn_state), "REQ_SENT") == 0);
+
+    ncm_event event = expect(&world.b, NCM_EVENT_CONNECT_REQUEST);
+    ncm_id passive = event.id;
+    uint8_t data[NCM_MAX_ACCEPT_DATA];
+    size_t len = 0;
+    CHECK(event.listener == listener && event.user == 7 && event.status == NCM_STATUS_NONE);
+    CHECK(event.peer.qpn == param.qpn && event.peer.initiator_depth == 4);
+    CHECK(event.private_data_len == NCM_MAX_CONNECT_DATA && event.additional_info_len == 0);
+    CHECK(memcmp(event.private_data, "hello from A\0\0", 14) == 0);
+    OK(ncm_get_private_data(b, passive, data, sizeof data, &len));
+    CHECK(len == NCM_MAX_CONNECT_DATA && memcmp(data, event.private_data, len) == 0);
+    OK(ncm_get_peer_addr(b, passive, &addr));
+    ncm_addr source;
+    OK(ncm_get_local_addr(a, id, &source));
+    CHECK(source.port >= 32768 && memcmp(&addr, &source, sizeof addr) == 0);
+    OK(ncm_get_local_addr(b, passive, &addr));
+    CHECK(memcmp(&addr, &to, sizeof addr) == 0);
+
+    ncm_conn_param answer = param_of(&world.b);
+    memset(data, 0xab, sizeof data);
+    answer.private_data = data;
+    answer.private_data_len = sizeof data;
+    OK(ncm_accept(b, world.now, passive, &answer));
+    event = expect(&world.a, NCM_EVENT_CONNECT_RESPONSE);
+    CHECK(event.peer.qpn == answer.qpn && event.private_data_len == sizeof data);
+    CHECK(memcmp(event.private_data, data, sizeof data) == 0);
+    OK(ncm_get_qp_attrs(a, id, NCM_QP_RTR, &attrs));
+    CHECK(attrs.dest_qpn == answer.qpn && attrs.path_mtu == 5 && attrs.path.traffic_class == 104);
+    ncm_path path;
+    OK(ncm_get_path(a, id, &path));
+    CHECK(memcmp(&path, &attrs.path, sizeof path) == 0);
+    ncm_peer_param peer = {.size = sizeof peer};
+    OK(ncm_get_peer_param(a, id, &peer));
+    CHECK(memcmp(&peer, &event.peer, sizeof peer) == 0);
+
+    OK(ncm_establish(a, world.now, id, data, sizeof data));
+    expect(&world.a, NCM_EVENT_ESTABLISHED);
+    expect(&world.b, NCM_EVENT_ESTABLISHED);
+    FAILS(NCM_ALREADY_ESTABLISHED, ncm_notify_established(b, world.now, passive));
+
+    OK(ncm_set_user(b, passive, 8));
+    OK(ncm_disconnect(a, world.now, id, NULL, 0));
+    event = expect(&world.b, NCM_EVENT_DISCONNECTED);
+    CHECK(event.user == 8 && event.status == NCM_STATUS_DISCONNECTED);
+    CHECK(event.value == NCM_DISCONNECT_PEER);
+    OK(ncm_disconnect(b, world.now, passive, NULL, 0));
+    CHECK(expect(&world.a, NCM_EVENT_DISCONNECTED).value == NCM_DISCONNECT_LOCAL);
+    expect(&world.a, NCM_EVENT_TIMEWAIT_EXIT);
+    expect(&world.b, NCM_EVENT_TIMEWAIT_EXIT);
+
+    /* The same identifier once more. */
+    OK(ncm_reset(a, id));
+    OK(ncm_connect(a, world.now, id, &param));
+    ncm_id second = expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id;
+    OK(ncm_reject(b, world.now, second, NCM_REJECT_CONSUMER, (const uint8_t *)"no", 2));
+    event = expect(&world.a, NCM_EVENT_REJECTED);
+    CHECK(event.status == NCM_STATUS_REJECTED && event.value == NCM_REJECT_CONSUMER);
+    CHECK(event.private_data_len == NCM_MAX_REJECT_DATA && !memcmp(event.private_data, "no", 3));
+    CHECK(strcmp(ncm_reject_reason_name(event.value), "consumer") == 0);
+
+    ncm_counters counters = {.size = sizeof counters};
+    OK(ncm_get_counters(b, &counters));
+    CHECK(counters.established == 1 && counters.received == 4 && counters.duplicates == 0);
+
+    destroy(&world.a, id);
+    destroy(&world.b, passive);
+    destroy(&world.b, listener);
+    destroy(&world.b, second);
+    finish_both();
+}
+
+/* One cause, one errno, in whichever family; the host is asked once for a port. */
+static void a2_one_cause_one_errno(void)
+{
+    start_both(0);
+    ncm_cm *b = world.b.cm;
+    ncm_id first = 0, other = 0;
+    ncm_addr any = ncm_ipv4(0, 0, 0, 0, 6452), own = at(&world.b, 6452);
+    ncm_addr any6 = ncm_ipv6(NULL, 0, 6452), foreign = ncm_ipv4(192, 0, 2, 99, 7000);
+    OK(ncm_create_id(b, NCM_PS_TCP, 0, &first));
+    OK(ncm_bind(b, first, &any, NULL));
+    OK(ncm_create_id(b, NCM_PS_TCP, 0, &other));
+    FAILS(NCM_PORT_IN_USE, ncm_bind(b, other, &any, NULL));
+    FAILS(NCM_PORT_IN_USE, ncm_bind(b, other, &own, NULL));
+    FAILS(NCM_PORT_IN_USE, ncm_bind(b, other, &any6, NULL));
+    FAILS(NCM_ADDR_NOT_LOCAL, ncm_bind(b, other, &foreign, NULL));
+    CHECK(ncm_error_errno(NCM_PORT_IN_USE) == 98 && ncm_error_errno(NCM_ADDR_NOT_LOCAL) == 99);
+
+    /* The host is asked once for a port, and told when its last owner leaves. */
+    ncm_port_key key = {.size = sizeof key}, freed = {.size = sizeof freed};
+    ncm_addr shared = at(&world.b, 7000);
+    OK(ncm_propose_port(b, other, &shared, NULL, &key));
+    CHECK(key.space == NCM_PS_TCP && key.held == 0 && key.local.port == 7000);
+    OK(ncm_bind_reserved(b, other, &key, NULL));
+    OK(ncm_destroy(b, world.now, first, &freed));
+    CHECK(freed.space == NCM_PS_TCP && freed.local.port == 6452);
+    OK(ncm_destroy(b, world.now, other, &freed));
+    CHECK(freed.local.port == 7000 && memcmp(&freed.local, &key.local, sizeof key.local) == 0);
+    finish_both();
+}
+
+/* Event status is a kind and a value, and no value is negative. */
+static void c1_status_is_kind_and_value(void)
+{
+    start_both(0);
+    ncm_cm *a = world.a.cm;
+    ncm_addr to = at(&world.b, 4420);
+    ncm_request request = {.size = sizeof request};
+    ncm_completion failed;
+    ncm_id id = 0, listener;
+    ncm_event event;
+
+    /* ADDR_ERROR: the host's errno; no answer is ETIMEDOUT. */
+    OK(ncm_create_id(a, NCM_PS_TCP, 0, &id));
+    OK(ncm_resolve_addr(a, world.now, id, NULL, &to, SECOND));
+    OK(ncm_poll_request(a, &request));
+    OK(ncm_completion_init(&failed, sizeof failed, &request));
+    failed.kind = NCM_FAILED;
+    failed.error = 113;
+    OK(ncm_handle_completion(a, world.now, &failed));
+    event = expect(&world.a, NCM_EVENT_ADDR_ERROR);
+    CHECK(event.status == NCM_STATUS_ERRNO && event.value == 113);
+    OK(ncm_resolve_addr(a, world.now, id, NULL, &to, SECOND));
+    event = expect(&world.a, NCM_EVENT_ADDR_ERROR);
+    CHECK(event.status == NCM_STATUS_ERRNO && event.value == 110);
+
+    /* ROUTE_ERROR. */
+    OK(ncm_resolve_addr(a, world.now, id, &world.a.addr, &to, SECOND));
+    OK(ncm_poll_request(a, &request));
+    OK(ncm_completion_init(&failed, sizeof failed, &request));
+    OK(ncm_handle_completion(a, world.now, &failed));
+    expect(&world.a, NCM_EVENT_ADDR_RESOLVED);
+    OK(ncm_resolve_route(a, world.now, id, SECOND));
+    OK(ncm_poll_request(a, &request));
+    OK(ncm_completion_init(&failed, sizeof failed, &request));
+    failed.kind = NCM_FAILED;
+    failed.error = 101;
+    OK(ncm_handle_completion(a, world.now, &failed));
+    event = expect(&world.a, NCM_EVENT_ROUTE_ERROR);
+    CHECK(event.status == NCM_STATUS_ERRNO && event.value == 101);
+    destroy(&world.a, id);
+
+    /* REJECTED: nobody listens. */
+    id = connect_to(4420);
+    event = expect(&world.a, NCM_EVENT_REJECTED);
+    CHECK(event.status == NCM_STATUS_REJECTED && event.value == 8);
+    destroy(&world.a, id);
+
+    /* UNREACHABLE: silence, or the transport cannot send. */
+    world.a.heard = 0;
+    id = connect_to(4420);
+    event = expect(&world.a, NCM_EVENT_UNREACHABLE);
+    CHECK(event.status == NCM_STATUS_TIMEOUT && event.value == 0);
+    world.a.heard = 1;
+    destroy(&world.a, id);
+    id = connect_to(4420);
+    for (int sent = 0; sent < 2; sent++) {
+        ncm_transmit transmit = {.size = sizeof transmit};
+        uint8_t mad[NCM_MAD_LEN];
+        while (ncm_poll_transmit(a, world.now, mad, &transmit) == NCM_EMPTY) {
+            OK(ncm_poll_at(a, &world.now));
+            OK(ncm_handle_timeout(a, world.now, 0, NULL));
+        }
+        OK(ncm_handle_send_failed(a, world.now, transmit.token, 101));
+    }
+    event = expect(&world.a, NCM_EVENT_UNREACHABLE);
+    CHECK(event.status == NCM_STATUS_ERRNO && event.value == 101);
+    destroy(&world.a, id);
+
+    /* CONNECT_ERROR: the application does not answer. */
+    listener = listen_on(&world.b, 4420);
+    id = connect_to(4420);
+    ncm_id passive = expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id;
+    world.a.heard = 0; /* The peer gives up before, but that gets lost. */
+    event = expect(&world.b, NCM_EVENT_CONNECT_ERROR);
+    world.a.heard = 1;
+    CHECK(event.id == passive && event.status == NCM_STATUS_ERRNO && event.value == 110);
+    destroy(&world.b, passive);
+    expect(&world.a, NCM_EVENT_UNREACHABLE);
+    destroy(&world.a, id);
+
+    /* DISCONNECTED by silence. */
+    establish(4420, &id, &passive);
+    world.b.heard = 0;
+    OK(ncm_disconnect(a, world.now, id, NULL, 0));
+    event = expect(&world.a, NCM_EVENT_DISCONNECTED);
+    CHECK(event.status == NCM_STATUS_DISCONNECTED && event.value == NCM_DISCONNECT_TIMEOUT);
+    world.b.heard = 1;
+    destroy(&world.a, id);
+    destroy(&world.b, passive);
+    destroy(&world.b, listener);
+    finish_both();
+}
+
+/* Rejecting a peer that has given up is an answer of its own. */
+static void c3_the_peer_has_gone_already(void)
+{
+    start_both(1);
+    ncm_id listener = listen_on(&world.b, 4420), id = connect_to(4420);
+    ncm_id passive = expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id;
+    destroy(&world.a, id); /* REJ 4, timeout. */
+    ncm_event event = expect(&world.b, NCM_EVENT_REJECTED);
+    CHECK(event.id == passive && event.value == 4);
+    CHECK(strcmp(ncm_reject_reason_name(event.value), "timeout") == 0);
+    FAILS(NCM_ALREADY_GONE,
+          ncm_reject(world.b.cm, world.now, passive, NCM_REJECT_CONSUMER, NULL, 0));
+    destroy(&world.b, passive);
+    destroy(&world.b, listener);
+    finish_both();
+}
+
+/* Events are values: good after their identifier is destroyed, which waits for nobody. */
+static void d1_events_outlive_their_identifier(void)
+{
+    start_both(1);
+    ncm_id listener = listen_on(&world.b, 4420), id = route_to(4420);
+    ncm_conn_param param = param_of(&world.a);
+    param.private_data = (const uint8_t *)"remember me";
+    param.private_data_len = 11;
+    OK(ncm_connect(world.a.cm, world.now, id, &param));
+    ncm_event event = expect(&world.b, NCM_EVENT_CONNECT_REQUEST), copy = event;
+    uint32_t ids = 0;
+    destroy(&world.b, event.id);
+    destroy(&world.b, listener);
+    OK(ncm_get_in_use(world.b.cm, &ids, NULL));
+    CHECK(ids == 0);
+    FAILS(NCM_NO_SUCH_ID, ncm_destroy(world.b.cm, world.now, event.id, NULL));
+    expect(&world.a, NCM_EVENT_REJECTED);
+    expect_nothing(&world.b);
+    CHECK(memcmp(&event, &copy, sizeof event) == 0);
+    CHECK(event.peer.qpn == param.qpn && memcmp(event.private_data, "remember me", 12) == 0);
+    destroy(&world.a, id);
+    finish_both();
+    memset(&world, 0, sizeof world);
+    CHECK(memcmp(event.private_data, "remember me", 12) == 0);
+}
+
+/* An engine with identifiers is not finished, and nothing of it is freed. */
+static void d4_the_engine_goes_last(void)
+{
+    start_both(0);
+    ncm_id listener = listen_on(&world.b, 4420), id = 0, passive = 0;
+    FAILS(NCM_BUSY, ncm_finish(world.b.cm));
+    establish(4420, &id, &passive);
+    destroy(&world.b, listener);
+    FAILS(NCM_BUSY, ncm_finish(world.b.cm));
+    FAILS(NCM_BUSY, ncm_finish(world.a.cm));
+    /* It still stands. */
+    OK(ncm_disconnect(world.a.cm, world.now, id, NULL, 0));
+    expect(&world.b, NCM_EVENT_DISCONNECTED);
+    destroy(&world.b, passive);
+    destroy(&world.a, id);
+    finish_both();
+    uint32_t ids = 0;
+    FAILS(NCM_NOT_AN_ENGINE, ncm_get_in_use(world.b.cm, &ids, NULL));
+    FAILS(NCM_NOT_AN_ENGINE, ncm_finish(world.b.cm));
+    /* The memory serves another. */
+    start(&world.b, 2, 16);
+    OK(ncm_finish(world.b.cm));
+}
+
+/* A hundred connections to a peer that is gone: the end does not wait for it. */
+static void d7_the_end_waits_for_nobody(void)
+{
+    start_both(0);
+    ncm_id ids[100], passive;
+    listen_on(&world.b, 4420);
+    for (int i = 0; i < 100; i++)
+        establish(4420, &ids[i], &passive);
+    for (int i = 0; i < 100; i++)
+        destroy(&world.a, ids[i]);
+    uint32_t conns = 0;
+    OK(ncm_get_in_use(world.a.cm, NULL, &conns));
+    CHECK(conns == 100); /* They owe a DREQ, which nobody takes. */
+    OK(ncm_finish(world.a.cm));
+}
+
+/* Another thread, and what it was told. */
+struct other {
+    ncm_cm *cm;
+    ncm_error first;
+    unsigned done, refused;
+    int stop;
+};
+
+static void *calls(void *argument)
+{
+    struct other *other = argument;
+    uint8_t clean = 0;
+    do {
+        other->first = ncm_is_clean(other->cm, &clean);
+    } while (other->first == NCM_IN_CALL);
+    while (!__atomic_load_n(&other->stop, __ATOMIC_ACQUIRE) && other->first == NCM_OK) {
+        ncm_id id = 0;
+        ncm_error error = ncm_create_id(other->cm, NCM_PS_TCP, 0, &id);
+        if (error == NCM_OK) {
+            do {
+                error = ncm_destroy(other->cm, 0, id, NULL);
+            } while (error == NCM_IN_CALL);
+            if (error == NCM_OK)
+                other->done++;
+        }
+        if (error == NCM_IN_CALL)
+            other->refused++;
+        else if (error != NCM_OK)
+            other->first = error;
+    }
+    return NULL;
+}
+
+/* check_thread: any other thread is told so. */
+static void d7_the_wrong_thread_is_told_so(void)
+{
+    static struct node node;
+    ncm_capacity capacity;
+    ncm_config config;
+    pthread_t thread;
+    OK(ncm_capacity_init(&capacity, sizeof capacity, 2));
+    OK(ncm_config_init(&config, sizeof config, 1));
+    config.check_thread = 1;
+    OK(ncm_init(node.memory, sizeof node.memory, &capacity, &config, &node.cm));
+    struct other other = {.cm = node.cm};
+    CHECK(pthread_create(&thread, NULL, calls, &other) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(other.first == NCM_WRONG_THREAD && other.done == 0);
+    OK(ncm_finish(node.cm));
+}
+
+/* Without it two threads may take turns; at the same time one of them is refused. */
+static void d7_two_threads_take_turns(void)
+{
+    world.now = 0;
+    start(&world.a, 1, 4);
+    struct other others[2] = {{.cm = world.a.cm}, {.cm = world.a.cm}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, calls, &others[i]) == 0);
+    struct timespec pause = {.tv_sec = 0, .tv_nsec = 50000000};
+    nanosleep(&pause, NULL);
+    unsigned done = 0;
+    for (int i = 0; i < 2; i++) {
+        __atomic_store_n(&others[i].stop, 1, __ATOMIC_RELEASE);
+        CHECK(pthread_join(threads[i], NULL) == 0);
+        CHECK(others[i].first == NCM_OK);
+        done += others[i].done;
+    }
+    CHECK(done > 0);
+    uint32_t ids = 1;
+    OK(ncm_get_in_use(world.a.cm, &ids, NULL));
+    CHECK(ids == 0);
+    OK(ncm_finish(world.a.cm));
+}
+
+/* A frame that was damaged on its way, or meant for somebody else, moves nothing. */
+static void damaged_frames_are_counted(void)
+{
+    start_both(1);
+    ncm_id listener = listen_on(&world.b, 4420), id = connect_to(4420);
+    ncm_frame frame = {.size = sizeof frame};
+    uint8_t payload[NCM_FRAME_LEN];
+    uint32_t became = 0;
+    OK(ncm_poll_frame(world.a.cm, world.now, 50000, payload, &frame));
+    CHECK(frame.udp_source_port == 50000 && frame.seen == NCM_SEEN_IP && frame.ip_id == 0);
+    frame.path = ncm_roce_path(world.b.addr, world.a.addr);
+    /* All but the fifth octet, which routers may change. */
+    for (size_t octet = 0; octet < sizeof payload; octet += octet == 3 ? 2 : 1) {
+        payload[octet] ^= 0x10;
+        OK(ncm_handle_frame(world.b.cm, world.now, &frame, payload, sizeof payload, &became));
+        CHECK(became == NCM_IGNORED_ICRC || became == NCM_IGNORED_FRAMING);
+        payload[octet] ^= 0x10;
+    }
+    OK(ncm_handle_frame(world.b.cm, world.now, &frame, payload, sizeof payload - 1, &became));
+    CHECK(became == NCM_IGNORED_FRAMING);
+    OK(ncm_handle_frame(world.b.cm, world.now, &frame, NULL, 0, &became));
+    CHECK(became == NCM_IGNORED_FRAMING);
+    frame.ip_id = 1;
+    OK(ncm_handle_frame(world.b.cm, world.now, &frame, payload, sizeof payload, &became));
+    CHECK(became == NCM_IGNORED_ICRC);
+    /* Nobody saw the IP header: any identification will do. */
+    frame.seen = NCM_SEEN_UDP;
+    OK(ncm_handle_frame(world.b.cm, world.now, &frame, payload, sizeof payload, &became));
+    CHECK(became == NCM_ACCEPTED);
+    payload[279] ^= 1;
+    frame.seen = NCM_SEEN_VERIFIED;
+    OK(ncm_handle_frame(world.b.cm, world.now, &frame, payload, sizeof payload, &became));
+    CHECK(became == NCM_DUPLICATE);
+    ncm_counters counters = {.size = sizeof counters};
+    OK(ncm_get_counters(world.b.cm, &counters));
+    CHECK(counters.ignored[NCM_IGNORED_ICRC] > 200 && counters.ignored[NCM_IGNORED_FRAMING] > 2);
+    ncm_id passive = expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id;
+    destroy(&world.b, passive);
+    destroy(&world.b, listener);
+    expect(&world.a, NCM_EVENT_REJECTED);
+    destroy(&world.a, id);
+    finish_both();
+}
+
+int main(void)
+{
+    CHECK(ncm_abi_version() == NCM_ABI_VERSION);
+    connects_and_parts(0);
+    connects_and_parts(1);
+    damaged_frames_are_counted();
+    a2_one_cause_one_errno();
+    c1_status_is_kind_and_value();
+    c3_the_peer_has_gone_already();
+    d1_events_outlive_their_identifier();
+    d4_the_engine_goes_last();
+    d7_the_end_waits_for_nobody();
+    d7_the_wrong_thread_is_told_so();
+    d7_two_threads_take_turns();
+    printf("loopback: nanocm %s, %u checks\n", ncm_version(), checks);
+    return 0;
+}
