@@ -5,9 +5,10 @@ use crate::addr::{Gid, IbPath, Path, PortSpace, RocePath, ScopedIp};
 use crate::event::EventKind;
 use crate::gids::PortEvent;
 use crate::request::{Outcome, Request, Route};
-use crate::wire::{Mad, RejectReason};
+use crate::wire::{Ece, Mad, RejectReason};
 use crate::{
     Cm, ConnParam, ConnState, Id, IdOption, Instant, QpState, RequestId, SendToken, State,
+    Transport, Transports,
 };
 use core::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::time::Duration;
@@ -189,6 +190,9 @@ impl<'s> App<'s> {
             6 => (param.responder_resources, param.initiator_depth) = (a, a & 7),
             7 => (param.flow_control, param.srq) = (true, true),
             8 => (param.retry_count, param.rnr_retry_count) = (a & 7, a),
+            9 => param.transport = [Transport::Uc, Transport::Xrc][usize::from(a & 1)],
+            10 => param.ece = Ece { vendor_id: u32::from(a & 1) << 24 | 5, options: 7 },
+            11 => param.qkey = a.into(),
             _ => {}
         }
         param.private_data = data;
@@ -228,6 +232,7 @@ impl<'s> App<'s> {
         let conn = cm.conn_state(id).expect("it lives");
         let _ = format!("{state} {conn} {id:?}");
         let _ = (cm.local_addr(id), cm.peer_addr(id), cm.peer_param(id), cm.path(id));
+        let _ = cm.owes_disconnected(id);
         let (ids, _) = cm.in_use();
         assert!(ids > 0 && !cm.is_clean());
         Ok(())
@@ -322,6 +327,10 @@ impl<'s> App<'s> {
             (State::Connect | State::Disconnect, Idle) => {
                 done(self.cm.reset(id)).or_else(|()| done(self.cm.destroy(now, id)))
             }
+            (State::Connect, SidrResolved | SidrRepSent) if a & 1 == 0 => {
+                done(self.cm.destroy(now, id))
+            }
+            (State::Connect, SidrResolved) => done(self.cm.reset(id)),
             (_, Established) => done(self.cm.disconnect(now, id, &data)),
             _ => self.settle(now, id),
         }
@@ -330,7 +339,7 @@ impl<'s> App<'s> {
     /// What an application would do that wants nothing new: answer whoever waits for it.
     pub(super) fn settle(&mut self, now: Instant, id: Id) -> Result<(), ()> {
         match self.cm.conn_state(id) {
-            Ok(ConnState::ReqRcvd) => {
+            Ok(ConnState::ReqRcvd | ConnState::SidrReqRcvd) => {
                 let param = self.param(0, &[0x33; 56]);
                 done(self.cm.accept(now, id, &param))
             }
@@ -345,6 +354,9 @@ impl<'s> App<'s> {
         for _ in 0..most {
             let Some(event) = self.cm.poll_event() else { return false };
             let _ = event.kind.name();
+            if let Some(failure) = self.cm.failure(&event) {
+                assert!(failure.to_string().len() <= 160, "{failure}");
+            }
             assert!(self.cm.state(event.id).is_ok(), "{event:?} of nobody");
             if let EventKind::ConnectRequest { .. } = event.kind {
                 self.keep(0, event.id);
@@ -447,6 +459,9 @@ fn option(a: u8, b: u8) -> IdOption {
         1 => IdOption::ReuseAddr(true),
         2 => IdOption::ReuseAddr(false),
         3 => IdOption::AfOnly(b & 1 == 0),
+        4 => IdOption::Transports(Transports::RC | Transports::UC | Transports::XRC),
+        5 => IdOption::Transports(Transports::XRC),
+        6 => IdOption::RejectWhenFull(b & 1 == 0),
         _ => IdOption::AckTimeout(b & 31),
     }
 }

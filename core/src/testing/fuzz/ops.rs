@@ -5,9 +5,7 @@ use super::app::{Action, App, Step, ib_path, nth, numbered, remember, remote, v4
 use crate::addr::{Path, PortSpace, RocePath, ServiceId};
 use crate::testing::{Capacity, Memory, Peer, STARTS, comm_id, name};
 use crate::wire::roce::FrameFault;
-use crate::wire::{
-    Apr, Lap, Mad, MessageKind, RejectReason, Rep, Req, SidrRep, SidrReq, SidrStatus,
-};
+use crate::wire::{Apr, Lap, Mad, MessageKind, RejectReason, Rep, Req, SidrStatus};
 use crate::{Config, Instant};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -37,6 +35,7 @@ pub fn ops(octets: &[u8]) {
     config.lenient = settings & 1 != 0;
     config.loopback_is_wildcard = settings & 2 != 0;
     config.comm_id_prefix = if settings & 4 != 0 { (0xa5, 8) } else { (0, 0) };
+    config.max_path_mtu = if settings & 32 != 0 { 2 } else { 5 };
     config.default_backlog = 2;
     let start = STARTS[input.below(STARTS.len())];
     let mut memory = Memory::new(capacity);
@@ -180,7 +179,7 @@ impl Ops<'_> {
                     .set_extended_transport_type(1)
                     .set_transport_service_type(3);
             }
-            14 => mad = sidr_req(&peer, ours, port),
+            14 => mad = peer.sidr_req(ours, port),
             _ => {}
         }
         self.say(path, mad);
@@ -218,6 +217,7 @@ impl Ops<'_> {
         }
         let of = MessageKind(a >> 4 & 3);
         let mut mad = match (a & 15, kind) {
+            (0, "SIDR_REQ") => peer.sidr_rep(own, SidrStatus::VALID),
             (0, "REQ") | (1, _) => peer.rep(own),
             (0, "REP") | (2, _) => peer.rtu(own),
             (0, "DREQ") | (6, _) => peer.drep(own),
@@ -227,7 +227,7 @@ impl Ops<'_> {
             (7, _) => peer.mra(own, of, b >> 3),
             (8, _) => lap(&peer, own, qpn),
             (9, _) => apr(&peer, own, b),
-            (10, _) => sidr_rep(was, SidrStatus(b >> 4)),
+            (10, _) => peer.sidr_rep(own, SidrStatus(b >> 4)),
             (11, _) => peer.rej(own, of, RejectReason(b.into())),
             (12, _) => peer.rej(own, of, RejectReason::INVALID_PATH_MTU),
             (13, _) => *was,
@@ -321,28 +321,6 @@ fn after(a: u8) -> Duration {
         400 * 86_400_000,
     ];
     Duration::from_millis(MILLISECONDS[usize::from(a & 15)] + u64::from(a >> 4))
-}
-
-fn sidr_req(peer: &Peer, ours: IpAddr, port: u16) -> Mad {
-    let mut mad = [0; 256];
-    let header = crate::wire::IpCmHeader { source_port: 5, source: peer.ip, destination: ours };
-    SidrReq::emit(&mut mad, peer.tid)
-        .set_request_id(peer.comm_id)
-        .set_service_id(ServiceId::new(PortSpace::Udp, port))
-        .set_ip_cm(&header);
-    mad
-}
-
-fn sidr_rep(request: &Mad, status: SidrStatus) -> Mad {
-    let mut mad = [0; 256];
-    let request = SidrReq(request);
-    SidrRep::emit(&mut mad, request.transaction_id())
-        .set_request_id(request.request_id())
-        .set_service_id(request.service_id())
-        .set_status(status)
-        .set_qpn(0x77)
-        .set_qkey(0x0123_4567);
-    mad
 }
 
 fn lap(peer: &Peer, own: u32, qpn: u32) -> Mad {

@@ -30,6 +30,9 @@ const fn b(step: [u8; 4]) -> [u8; 4] {
 pub(super) const LISTEN: [u8; 4] = act(Action::Next, 0, 0x80, 0);
 /// The next 256 octets are a datagram.
 pub(super) const RAW: [u8; 4] = world(World::Raw, 0, 0, 0);
+/// One for a datagram service.
+const LISTEN_UDP: [[u8; 4]; 3] =
+    [act(Action::Create, 0, 4, 0), act(Action::Bind, 0, 0, 1), act(Action::Listen, 0, 0, 0)];
 const REQUEST: [u8; 4] = world(World::Request, 0, 0, 0);
 /// What the peer should answer to the last thing it heard.
 const REPLY: [u8; 4] = world(World::Reply, 0, 0, 0);
@@ -46,6 +49,13 @@ fn ways() -> Vec<(&'static str, Script)> {
         [&route, [act(Action::Connect, 0, 0, 4)].as_slice(), more].concat()
     };
     let passive = |more: &[[u8; 4]]| [[LISTEN, REQUEST].as_slice(), more].concat();
+    let ask = |more: &[[u8; 4]]| {
+        let route = [act(Action::Create, 0, 4, 0), act(Action::SetRoute, 0, 0, 0)];
+        [&route, [act(Action::Connect, 0, 0, 10)].as_slice(), more].concat()
+    };
+    let serve = |more: &[[u8; 4]]| {
+        [&LISTEN_UDP, [world(World::Request, 14, 0, 0)].as_slice(), more].concat()
+    };
     let accept = act(Action::Accept, 1, 0, 3);
     let establish = act(Action::Establish, 0, 0, 14);
     vec![
@@ -88,6 +98,13 @@ fn ways() -> Vec<(&'static str, Script)> {
             "timewait-by-peer",
             active(&[REPLY, establish, PEERS_DREQ, act(Action::Disconnect, 0, 0, 0)]),
         ),
+        ("sidr-req-sent", ask(&[])),
+        ("sidr-resolved", ask(&[REPLY])),
+        ("sidr-rejected", ask(&[world(World::Reply, 0, 10, 0x20)])),
+        ("sidr-unreachable", ask(&[wait(9)])),
+        ("sidr-req-rcvd", serve(&[])),
+        ("sidr-rep-sent", serve(&[accept])),
+        ("sidr-refused", serve(&[act(Action::Reject, 1, 1, 0)])),
         (
             "destroyed",
             passive(&[accept, REPLY, act(Action::Destroy, 1, 0, 0), act(Action::Destroy, 0, 0, 0)]),
@@ -124,11 +141,11 @@ pub(super) fn ops() -> Vec<Named> {
         let more = [fails, wait(5), fails, wait(5), fails, wait(15), world(World::Jump, 0, 15, 0)];
         seeds.push(named(&format!("{state}-fails"), MANUAL, &way, &more));
     }
-    for settings in 0..8 {
+    for settings in [0, 1, 2, 3, 4, 5, 6, 7, 32, 33] {
         let all: Script = ways().into_iter().flat_map(|(_, way)| way).collect();
         seeds.push(named(
             &format!("all-{settings}"),
-            [settings, 0x85 + 9 * settings, 1, 0],
+            [settings, 0x85 + 9 * (settings & 7), 1, 0],
             &all,
             &[],
         ));
@@ -214,6 +231,18 @@ pub(super) fn pair() -> Vec<Named> {
             seeds.push(named(&format!("{name}-{at}"), head, &[before, &fault].concat(), after));
         }
     }
+    let asked = [
+        b(LISTEN_UDP[0]),
+        b(LISTEN_UDP[1]),
+        b(LISTEN_UDP[2]),
+        act(Action::Create, 0, 4, 0),
+        act(Action::SetRoute, 0, 0, 0),
+        act(Action::Connect, 0, 0, 0),
+        run,
+        run,
+    ];
+    seeds.push(named("asked", head, &asked, &[]));
+    seeds.push(named("mtu", [2, 3, 1, 0], &life, &[]));
     let both = [LISTEN, b(LISTEN), act(Action::Next, 1, 0, 0), b(act(Action::Next, 1, 0, 0))];
     let next = [act(Action::Next, 1, 0, 0), b(act(Action::Next, 1, 0, 0))];
     let more = [next.as_slice(), &next, &[link(Link::Run, 0, 30, 0)], &next].concat();

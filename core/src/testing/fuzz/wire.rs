@@ -121,6 +121,8 @@ fn parts_agree(message: &Message<'_>) {
     let mut again = *message.mad();
     match message {
         Message::Req(req) => {
+            Req(&mut again).set_ece(req.ece());
+            assert_eq!(again, *message.mad());
             if let Ok(header) = req.ip_cm() {
                 Req(&mut again).set_ip_cm(&header).set_consumer_data(req.consumer_data()).unwrap();
                 assert_eq!(Req(&again).ip_cm(), Ok(header));
@@ -138,12 +140,13 @@ fn parts_agree(message: &Message<'_>) {
             Err(error) => drop(error.to_string()),
         },
         Message::Rep(rep) => {
-            Rep(&mut again).set_ece_vendor_id(rep.ece_vendor_id());
+            Rep(&mut again).set_ece(rep.ece()).set_ece_vendor_id(rep.ece().vendor_id);
             assert_eq!(again, *message.mad());
         }
         Message::SidrRep(rep) => {
-            SidrRep(&mut again).set_ece_vendor_id(rep.ece_vendor_id());
+            SidrRep(&mut again).set_ece(rep.ece()).set_ece_vendor_id(rep.ece().vendor_id);
             assert_eq!(again, *message.mad());
+            assert!(rep.additional_info().starts_with(rep.information()));
             named(rep.status().name(), rep.status(), SidrStatus::from_name);
         }
         Message::Rej(rej) => {
