@@ -226,6 +226,15 @@ impl Cm<'_> {
     #[must_use]
     pub fn poll_transmit(&mut self, now: Instant, mad: &mut Mad) -> Option<Transmit> {
         self.conns.advance(now);
+        if self.ids.is_silent() && self.conns.is_silent() {
+            return None;
+        }
+        self.transmit(mad)
+    }
+
+    /// Apart from [`poll_transmit`](Cm::poll_transmit), which mostly finds nothing to do.
+    #[inline(never)]
+    fn transmit(&mut self, mad: &mut Mad) -> Option<Transmit> {
         if let Some(id) = self.ids.next_orphan() {
             self.let_go(id);
         }
@@ -238,6 +247,12 @@ impl Cm<'_> {
     /// What the application is to be told next. Poll again after every `handle_*` and operation.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if self.ids.is_silent() { None } else { self.tell() }
+    }
+
+    /// Apart from [`poll_event`](Cm::poll_event), likewise.
+    #[inline(never)]
+    fn tell(&mut self) -> Option<Event> {
         while let Some(id) = self.ids.next_orphan() {
             self.let_go(id);
         }

@@ -339,6 +339,11 @@ impl<'s> Conns<'s> {
         self.sleep(index);
     }
 
+    /// Whether no message is due.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.answers.is_empty() && self.asks.is_empty() && self.replies.is_empty()
+    }
+
     pub(crate) fn state(&self, index: usize) -> ConnState {
         self.slot(index).stage.state()
     }

@@ -140,6 +140,11 @@ impl<'s> Ids<'s> {
         self.slot(index).pending & event != 0
     }
 
+    /// Whether the application has been told everything.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.ready.is_empty()
+    }
+
     /// The next thing to tell. An identifier's own events come in the order of `pending`'s bits,
     /// which is the order in which they can happen.
     pub(crate) fn next_event(&mut self, conns: &Conns<'_>) -> Option<Event> {
@@ -162,6 +167,8 @@ impl<'s> Ids<'s> {
         Some(Event { id: self.handle(index), user: self.slot(index).user(), kind })
     }
 
+    /// Apart: as part of another function its result would be put together octet by octet.
+    #[inline(never)]
     fn describe(&self, index: usize, event: u16, conns: &Conns<'_>) -> EventKind {
         let slot = self.slot(index);
         let peer = || slot.conn.get().map(|conn| conns.peer_param(conn)).unwrap_or_default();
