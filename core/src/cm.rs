@@ -9,7 +9,7 @@ use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
 use crate::handle::{Id, SendToken};
 use crate::hash::Key;
-use crate::id::{Ids, State};
+use crate::id::{Ids, State, Sweep};
 use crate::port::{PortConfig, PortParts, Ports};
 use crate::stats::{Counters, Disposition, IgnoreReason, bump};
 use crate::storage::Parts;
@@ -26,6 +26,7 @@ pub struct Cm<'s> {
     pub(crate) ids: Ids<'s>,
     pub(crate) conns: Conns<'s>,
     pub(crate) gids: Gids<'s>,
+    pub(crate) sweep: Sweep,
     pub(crate) config: Config,
 }
 
@@ -141,6 +142,7 @@ impl<'s> Cm<'s> {
             conns: Conns::new(conn_parts, &config, key.derive(12))
                 .ok_or(SetupError::TooManyConnections)?,
             gids: Gids::new(parts.gids),
+            sweep: Sweep::default(),
             config,
         })
     }
@@ -190,17 +192,24 @@ impl Cm<'_> {
 
     /// Time has passed: handles at most `budget` expired deadlines. Returns whether more are due, in
     /// which case call again when convenient. After a clock jump hand in what the wire holds first.
+    ///
+    /// What concerns many identifiers (a device that is gone, a changed address) is told them first,
+    /// 16 of the table's slots for each unit of the budget.
     #[must_use]
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> bool {
         self.conns.advance(now);
         for _ in 0..budget {
+            if let Some(visit) = self.sweep.visit {
+                visit(self);
+                continue;
+            }
             match self.conns.next_expired() {
                 None => return false,
                 Some(None) => {}
                 Some(Some((id, outcome))) => self.settle(id, outcome),
             }
         }
-        self.conns.is_due()
+        self.sweep.visit.is_some() || self.conns.is_due()
     }
 
     /// The transport could not send a datagram (errno): its own answer, or an ICMP error later on.
@@ -212,10 +221,13 @@ impl Cm<'_> {
         }
     }
 
-    /// A local port changed. False if the GID table has no room for a new address.
+    /// Something happened to a port. False: try again later. The GID table has no room for a new
+    /// address, or its place is still that of a device that is gone; or too many addresses (four)
+    /// have changed at once, and nobody has been told yet.
+    #[must_use]
     pub fn handle_port_event(&mut self, now: Instant, event: PortEvent) -> bool {
         self.conns.advance(now);
-        self.gids.apply(event)
+        self.take_port_event(event)
     }
 }
 
@@ -238,9 +250,9 @@ impl Cm<'_> {
         if let Some(id) = self.ids.next_orphan() {
             self.let_go(id);
         }
-        let (ids, gids) = (&self.ids, &self.gids);
+        let (ids, gids, hush) = (&self.ids, &self.gids, self.sweep.is_removal());
         let (path, token) =
-            self.conns.emit_next(mad, |id| ids.endpoints(id), |index| gids.guid(index))?;
+            self.conns.emit_next(mad, hush, |id| ids.endpoints(id), |index| gids.guid(index))?;
         Some(Transmit { path, token })
     }
 
@@ -263,7 +275,10 @@ impl Cm<'_> {
     /// all. Exact once every `poll_*` has yielded nothing; being late delays what is due.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        self.conns.poll_at()
+        match self.sweep.visit {
+            Some(_) => Some(self.conns.seen()),
+            None => self.conns.poll_at(),
+        }
     }
 }
 
@@ -363,7 +378,7 @@ impl Cm<'_> {
     /// Whether nothing is left of anything: no identifier, connection, port, deadline, event or
     /// answer. Walks the tables: for tests.
     pub fn is_clean(&self) -> bool {
-        self.ids.is_clean() && self.conns.is_clean()
+        self.ids.is_clean() && self.conns.is_clean() && self.sweep.visit.is_none()
     }
 
     fn live(&self, id: Id) -> Result<usize, OpError> {

@@ -63,6 +63,8 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "an ID in {state} cannot be bound; only an idle one can";
+        /// The device is gone (DEVICE_REMOVAL): only `destroy` is left.
+        DeviceGone = ENODEV, "the ID's device is gone: destroy the ID";
         /// The address is not one of ours.
         AddrNotLocal = EADDRNOTAVAIL, "the address is not a local one";
         /// An IPv6 link-local address needs its scope.
@@ -88,6 +90,8 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "an ID in {state} cannot listen; bind it first";
+        /// The device is gone (DEVICE_REMOVAL): only `destroy` is left.
+        DeviceGone = ENODEV, "the ID's device is gone: destroy the ID";
         /// The ID was bound with REUSEADDR and another ID overlaps.
         ListenConflict = EADDRINUSE, "another RDMA ID shares the port (REUSEADDR); only a sole owner can listen";
     }
@@ -101,6 +105,8 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "an ID in {state} cannot be resolved";
+        /// The device is gone (DEVICE_REMOVAL): only `destroy` is left.
+        DeviceGone = ENODEV, "the ID's device is gone: destroy the ID";
         /// Source and destination are of different families.
         FamilyMismatch = EINVAL, "source and destination are of different address families";
         /// The destination is a wildcard, or its port is 0.
@@ -132,6 +138,8 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "not legal for an ID in {state} at this point of its connection";
+        /// The device is gone (DEVICE_REMOVAL): only `destroy` is left.
+        DeviceGone = ENODEV, "the ID's device is gone: destroy the ID";
         /// IDs of this port space resolve datagram services: there is no connection.
         WrongPortSpace = EINVAL, "IDs of this port space resolve datagram services, they have no connection";
         /// More private data than the message takes.
@@ -158,8 +166,25 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "not legal for an ID in {state}";
+        /// The device is gone (DEVICE_REMOVAL): only `destroy` is left.
+        DeviceGone = ENODEV, "the ID's device is gone: destroy the ID";
     }
 }
+
+macro_rules! in_state {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// Not legal in this state.
+            pub(crate) const fn in_state(state: State) -> $name {
+                match state {
+                    State::DeviceRemoval => $name::DeviceGone,
+                    state => $name::InvalidState { state },
+                }
+            }
+        }
+    )*};
+}
+in_state!(BindError ListenError ResolveError ConnectError OpError);
 
 /// `handle_completion` for a request that is no longer open. Nothing happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

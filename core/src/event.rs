@@ -58,6 +58,12 @@ pub enum EventKind {
     ConnectError(i32),
     /// The connection is over.
     Disconnected(DisconnectCause),
+    /// The link layer beneath the connection's own or its peer's address has changed. The connection
+    /// goes on; address handles want to be made anew.
+    AddrChange,
+    /// The device is gone, and with it all that the ID had there; only `destroy` is left to do. Ends
+    /// an attempt; a connection that stood has been told [`Disconnected`](Self::Disconnected) before.
+    DeviceRemoval,
     /// The queue pair number may be used again.
     TimewaitExit,
 }
@@ -77,6 +83,8 @@ impl EventKind {
             EventKind::Unreachable(_) => "UNREACHABLE",
             EventKind::ConnectError(_) => "CONNECT_ERROR",
             EventKind::Disconnected(_) => "DISCONNECTED",
+            EventKind::AddrChange => "ADDR_CHANGE",
+            EventKind::DeviceRemoval => "DEVICE_REMOVAL",
             EventKind::TimewaitExit => "TIMEWAIT_EXIT",
         }
     }

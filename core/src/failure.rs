@@ -37,7 +37,7 @@ impl Cm<'_> {
     pub fn failure(&self, event: &Event) -> Option<Failure> {
         use EventKind::*;
         let (AddrError(_) | RouteError(_) | Unreachable(_) | Rejected(_) | SidrRejected(_)
-        | ConnectError(_)) = event.kind
+        | ConnectError(_) | DeviceRemoval) = event.kind
         else {
             return None;
         };
@@ -75,6 +75,7 @@ impl fmt::Display for Failure {
             }
             EventKind::SidrRejected(status) => write!(f, "{} (SIDR {})", status.text(), status.0),
             EventKind::Unreachable(Unreachable::Timeout) => f.write_str("no answer"),
+            EventKind::DeviceRemoval => f.write_str("the device is gone"),
             EventKind::Unreachable(Unreachable::SendFailed(errno)) => {
                 write!(f, "cannot be sent there (errno {errno})")
             }

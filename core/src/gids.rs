@@ -21,6 +21,21 @@ pub enum PortEvent {
         /// The address.
         address: ScopedIp,
     },
+    /// A device is gone, and with it all its addresses, those too that were removed one by one
+    /// before. Identifiers bound to one of them (specifically) and those whose connection runs over
+    /// it are told DEVICE_REMOVAL; those whose connection stands, DISCONNECTED before. The addresses
+    /// can be added again, for another device, when all have been looked at.
+    DeviceRemoved {
+        /// The CA GUID its addresses were added with: a device is its CA GUID.
+        ca_guid: u64,
+    },
+    /// The link layer beneath an IP address has changed: a neighbour's or, after a fail-over, our own.
+    /// Identifiers whose connection stands and has this address, on either side, are told
+    /// ADDR_CHANGE.
+    AddrChanged {
+        /// The address, ours or a peer's.
+        address: ScopedIp,
+    },
 }
 
 /// Memory for one local address.
@@ -29,6 +44,8 @@ pub struct GidEntry {
     address: ScopedIp,
     ca_guid: u64,
     used: bool,
+    /// Its device is gone: nobody finds it, nobody gets its place, until all who name it are told.
+    gone: bool,
     /// Which entry is the n-th in the order of addresses; n is this one's place in the table.
     nth: u16,
 }
@@ -39,6 +56,7 @@ impl GidEntry {
         address: ScopedIp { gid: Gid::ZERO, scope: 0 },
         ca_guid: 0,
         used: false,
+        gone: false,
         nth: 0,
     };
 }
@@ -57,42 +75,84 @@ impl<'s> Gids<'s> {
         Gids { entries, used: 0 }
     }
 
-    /// False if there is no room for another address.
-    pub(crate) fn apply(&mut self, event: PortEvent) -> bool {
-        match event {
-            PortEvent::GidAdded { address, ca_guid } => {
-                let address = ScopedIp::new(address.gid, address.scope);
-                self.remove(address);
-                let Some(index) = self.place_for(address) else { return false };
-                self.add(index, address, ca_guid);
-            }
-            // The GUID stays until another address takes the entry: connections that began with it go
-            // on with it.
-            PortEvent::GidRemoved { address } => {
-                self.remove(ScopedIp::new(address.gid, address.scope));
-            }
-        }
+    /// False if there is no room for another address, or if it is one of a device that is gone.
+    pub(crate) fn add(&mut self, address: ScopedIp, ca_guid: u64) -> bool {
+        self.remove(address);
+        let (Err(n), Some(index)) = (self.search(address), self.place_for(address)) else {
+            return false;
+        };
+        let entry = &mut self.entries[usize::from(index)];
+        (entry.address, entry.ca_guid) = (address, ca_guid);
+        self.insert(n, index);
         true
     }
 
-    fn add(&mut self, index: u16, address: ScopedIp, ca_guid: u64) {
-        let Err(n) = self.search(address) else { return };
+    /// Makes an entry the n-th in the order.
+    fn insert(&mut self, n: usize, index: u16) {
         for later in (n..self.used).rev() {
             self.entries[later + 1].nth = self.entries[later].nth;
         }
         self.entries[n].nth = index;
         self.used += 1;
-        let entry = &mut self.entries[usize::from(index)];
-        (entry.address, entry.ca_guid, entry.used) = (address, ca_guid, true);
+        self.entries[usize::from(index)].used = true;
     }
 
-    fn remove(&mut self, address: ScopedIp) {
+    /// The GUID stays until another address takes the entry: connections that began with it go on
+    /// with it.
+    pub(crate) fn remove(&mut self, address: ScopedIp) {
         let Ok(n) = self.search(address) else { return };
-        self.entries[usize::from(self.entries[n].nth)].used = false;
+        let entry = &mut self.entries[usize::from(self.entries[n].nth)];
+        if entry.gone {
+            return;
+        }
+        entry.used = false;
         self.used -= 1;
         for later in n..self.used {
             self.entries[later].nth = self.entries[later + 1].nth;
         }
+    }
+
+    /// A device is gone with its addresses: they are in the order again, for [`is_gone`](Self::is_gone)
+    /// alone. False if there are none.
+    pub(crate) fn remove_device(&mut self, ca_guid: u64) -> bool {
+        let mut any = false;
+        for index in 0..self.entries.len() {
+            let GidEntry { address, ca_guid: guid, .. } = self.entries[index];
+            if guid == ca_guid && address.gid != Gid::ZERO {
+                self.entries[index].gone = true;
+                any = true;
+                if let Err(n) = self.search(address) {
+                    self.insert(n, index as u16);
+                }
+            }
+        }
+        any
+    }
+
+    /// Nobody names an address of a device that is gone any more: its place is free.
+    pub(crate) fn forget_gone(&mut self) {
+        let mut kept = 0;
+        for n in 0..self.used {
+            let index = self.entries[n].nth;
+            let entry = &mut self.entries[usize::from(index)];
+            if entry.gone {
+                (entry.address, entry.used, entry.gone) = (ScopedIp::default(), false, false);
+            } else {
+                self.entries[kept].nth = index;
+                kept += 1;
+            }
+        }
+        self.used = kept;
+    }
+
+    /// Whether an address is one of a device that is gone.
+    pub(crate) fn is_gone(&self, address: ScopedIp) -> bool {
+        self.search(address).is_ok_and(|n| self.has_gone(self.entries[n].nth))
+    }
+
+    /// Whether the device of this entry is gone.
+    pub(crate) fn has_gone(&self, index: u16) -> bool {
+        self.entries.get(usize::from(index)).is_some_and(|entry| entry.gone)
     }
 
     /// Where an address belongs: the entry it has or had, else one never used, else any that is free.
@@ -106,7 +166,8 @@ impl<'s> Gids<'s> {
 
     /// The entry of an address.
     pub(crate) fn find(&self, address: ScopedIp) -> Option<u16> {
-        self.search(address).ok().map(|n| self.entries[n].nth)
+        let index = self.entries[self.search(address).ok()?].nth;
+        (!self.has_gone(index)).then_some(index)
     }
 
     /// Which in the order of addresses this one is, or would be.
@@ -131,9 +192,10 @@ impl<'s> Gids<'s> {
         index.map_or(Gid::ZERO, |index| self.entries[usize::from(index)].address.gid)
     }
 
-    /// The CA GUID of an entry.
-    pub(crate) fn guid(&self, index: u16) -> u64 {
-        self.entries.get(usize::from(index)).map_or(0, |entry| entry.ca_guid)
+    /// The CA GUID of an entry; none once its device is gone.
+    pub(crate) fn guid(&self, index: u16) -> Option<u64> {
+        let entry = self.entries.get(usize::from(index))?;
+        (!entry.gone).then_some(entry.ca_guid)
     }
 }
 
@@ -157,17 +219,17 @@ mod tests {
                 octets[0] = if scope == 0 { 0x20 } else { 0xfe };
                 let address = ScopedIp { gid: Gid(octets), scope };
                 if rng.below(2) == 0 {
-                    assert!(gids.apply(PortEvent::GidRemoved { address }));
+                    gids.remove(address);
                     model.remove(&(last, scope));
                 } else {
                     let room = model.len() < 6 || model.contains_key(&(last, scope));
-                    assert_eq!(gids.apply(PortEvent::GidAdded { address, ca_guid }), room);
+                    assert_eq!(gids.add(address, ca_guid), room);
                     if room {
                         model.insert((last, scope), ca_guid);
                     }
                 }
                 let index = gids.find(address);
-                assert_eq!(index.map(|i| gids.guid(i)), model.get(&(last, scope)).copied());
+                assert_eq!(index.and_then(|i| gids.guid(i)), model.get(&(last, scope)).copied());
                 assert_eq!(gids.used, model.len());
             }
         }

@@ -30,7 +30,9 @@
 //! 1. After any `handle_*` or operation drain every `poll_*` until one full pass yields nothing; then
 //!    sleep until [`poll_at`](Cm::poll_at).
 //! 2. Each call's work is bounded by constants or by what expired, never by how full the tables are.
-//!    [`handle_timeout`](Cm::handle_timeout) takes a budget. One burst is left: the first
+//!    [`handle_timeout`](Cm::handle_timeout) takes a budget, which it also spends on what concerns
+//!    many identifiers at once (a device that is gone, an address that has changed): 16 of the table's
+//!    slots for each unit, while [`poll_at`](Cm::poll_at) says "now". One burst is left: the first
 //!    [`poll_event`](Cm::poll_event) after a listener with unseen requests was destroyed.
 //! 3. State is the send queue: a slot remembers *that* it owes a REP, and `poll_transmit` encodes it. A
 //!    retransmission is a re-encode. Answers to strangers use a small ring; overflow is counted.
@@ -55,7 +57,7 @@
 //! fn engine(storage: &mut Small, seed: u64, ip: IpAddr) -> Cm<'_> {
 //!     let mut cm = Cm::new(storage.parts(), Config::new(seed)).unwrap();
 //!     let address = ScopedIp { gid: ip.into(), scope: 0 };
-//!     cm.handle_port_event(Instant::ZERO, PortEvent::GidAdded { address, ca_guid: seed });
+//!     assert!(cm.handle_port_event(Instant::ZERO, PortEvent::GidAdded { address, ca_guid: seed }));
 //!     cm
 //! }
 //!

@@ -144,11 +144,15 @@ impl Chaos<'_> {
                 let _ = cm.qp_attrs(id, QpState::ReadyToSend);
             }
             22 => {
-                let address = ScopedIp::of("10.0.0.3:0".parse().unwrap());
-                let event = if self.dice.below(2) == 0 {
-                    PortEvent::GidAdded { address, ca_guid: 3 }
-                } else {
-                    PortEvent::GidRemoved { address }
+                let devices =
+                    [("10.0.0.3:0", 3), ("10.0.0.2:0", Solo::CA_GUID), ("[fd00::2]:0", 2)];
+                let (address, ca_guid) = self.dice.pick(&devices);
+                let address = ScopedIp::of(address.parse().unwrap());
+                let event = match self.dice.below(8) {
+                    0..=4 => PortEvent::GidAdded { address, ca_guid },
+                    5 => PortEvent::GidRemoved { address },
+                    6 => PortEvent::DeviceRemoved { ca_guid },
+                    _ => PortEvent::AddrChanged { address: ScopedIp::of(to) },
                 };
                 let _ = cm.handle_port_event(now, event);
             }

@@ -83,6 +83,14 @@ macro_rules! over {
     };
 }
 
+/// Its device is gone, and it has been told.
+fn removed(solo: &mut Solo<'_>, bring: fn(&mut Solo<'_>) -> Id) -> Id {
+    let id = bring(solo);
+    solo.remove_device();
+    while solo.cm.poll_event().is_some() {}
+    id
+}
+
 fn everywhere() -> Vec<Bring> {
     vec![
         plain(Idle, idle),
@@ -124,6 +132,11 @@ fn everywhere() -> Vec<Bring> {
         over!(Disconnect Timewait false),
         over!(Disconnect Idle true),
         over!(Disconnect Idle false),
+        plain(DeviceRemoval, |solo| removed(solo, |solo| solo.listen(9000, 0))),
+        plain(DeviceRemoval, |solo| removed(solo, |solo| solo.bring(ConnState::ReqRcvd, false).id)),
+        plain(DeviceRemoval, |solo| {
+            removed(solo, |solo| solo.bring(ConnState::Established, true).id)
+        }),
     ]
 }
 
@@ -134,6 +147,7 @@ enum Gives {
     InvalidState,
     AlreadyGone,
     AlreadyEstablished,
+    DeviceGone,
 }
 use Gives::*;
 
@@ -304,6 +318,10 @@ const OPERATIONS: &[Operation] = {
     ]
 };
 
+/// What can be asked and done when the device is gone.
+const STILL_LEGAL: [&str; 7] =
+    ["state", "conn_state", "local_addr", "peer_addr", "peer_param", "path", "destroy"];
+
 /// What the error says, where there is one.
 fn expected(gives: Gives, stand: Stand) -> Result<(), String> {
     match gives {
@@ -325,7 +343,11 @@ fn each_operation_in_each_state_is_legal_or_refused_without_effect() {
                 let untouched = format!("{:?}", solo.cm);
                 let (at, used) = (solo.cm.poll_at(), solo.cm.in_use());
                 let done = operation(&mut solo, id);
-                assert_eq!(done, expected(gives(stand), stand), "{name} in {stand:?}");
+                let gives = match stand.id {
+                    DeviceRemoval if !STILL_LEGAL.contains(name) => DeviceGone,
+                    _ => gives(stand),
+                };
+                assert_eq!(done, expected(gives, stand), "{name} in {stand:?}");
                 if done.is_err() {
                     assert_eq!(format!("{:?}", solo.cm), untouched, "{name} in {stand:?}");
                     assert_eq!((solo.cm.poll_at(), solo.cm.in_use()), (at, used));

@@ -58,7 +58,7 @@ fn a_wildcard_bind_and_an_infiniband_route_leave_no_port_behind() {
     let mut cm = memory.engine(Config::new(7)).unwrap();
     let gid = Gid::from_ip("fe80::2:c903:0:1".parse().unwrap());
     let address = ScopedIp { gid, scope: 0 };
-    cm.handle_port_event(Instant::ZERO, PortEvent::GidAdded { address, ca_guid: 9 });
+    assert!(cm.handle_port_event(Instant::ZERO, PortEvent::GidAdded { address, ca_guid: 9 }));
     let id = cm.create_id(PortSpace::Tcp, 0).unwrap();
     cm.bind(id, "0.0.0.0:0".parse().unwrap()).unwrap();
     let mut path = IbPath::default();

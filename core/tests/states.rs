@@ -88,7 +88,7 @@ fn lead(solo: &mut Solo<'_>, from: State, to: State) -> Id {
         solo.cm.handle_completion(now, request, outcome).unwrap();
     };
     let found = Outcome::AddrResolved { path };
-    if from == AddrBound || (from, to) == (AddrQuery, AddrBound) {
+    if from == AddrBound || matches!((from, to), (AddrQuery, AddrBound | DeviceRemoval)) {
         solo.cm.bind(id, ours).unwrap();
     }
     if matches!(from, AddrQuery | AddrResolved | RouteQuery) {
@@ -101,6 +101,17 @@ fn lead(solo: &mut Solo<'_>, from: State, to: State) -> Id {
         solo.cm.resolve_route(now, id, SECOND).unwrap();
     }
     match (from, to) {
+        (_, DeviceRemoval) => {
+            let id = match from {
+                RouteResolved => solo.route_to(&peer),
+                Connect => solo.bring(ConnState::RepSent, false).id,
+                Disconnect => solo.bring(ConnState::Timewait, true).id,
+                Listen => solo.listen(7472, 0),
+                _ => id,
+            };
+            solo.remove_device();
+            return id;
+        }
         (Idle | AddrBound | AddrResolved, RouteResolved) | (RouteResolved, _) => {
             solo.cm.set_route(now, id, theirs, &route).unwrap();
             if to == Connect {
@@ -166,7 +177,8 @@ fn document() -> String {
     let connection = section(
         "Machine 2: the connection",
         "`nanocm_core::ConnState`, the CM protocol's view. IDLE stands for no connection; one that \
-         is destroyed leaves from any state, after a last word that fits it.",
+         is destroyed leaves from any state, after a last word that fits it; one whose device is \
+         gone, without.",
         conn::TRANSITIONS,
     );
     format!(

@@ -24,21 +24,22 @@ const ORDER: [u8; 7] =
 
 impl Conns<'_> {
     /// Encodes what is due next: answers to strangers, answers, then requests. `endpoints` knows the
-    /// addresses of an identifier, `guid` the CA GUID of an entry of the GID table.
+    /// addresses of an identifier, `guid` the CA GUID of an entry of the GID table, unless its device
+    /// is gone: what is owed over that is dropped, and strangers wait (`hush`) until it is forgotten.
     pub(crate) fn emit_next(
         &mut self,
         mad: &mut Mad,
+        hush: bool,
         endpoints: impl FnOnce(usize) -> Endpoints,
-        guid: impl Fn(u16) -> u64,
+        guid: impl Fn(u16) -> Option<u64>,
     ) -> Option<(Path, SendToken)> {
-        if let Some(path) = self.emit_reply(mad, &guid) {
+        if !hush && let Some(path) = self.emit_reply(mad, &guid) {
             bump(&mut self.counters.sent);
             return Some((path, SendToken(0)));
         }
-        let index = self.answers.front().or_else(|| self.asks.front())?;
+        let (index, guid) = self.next_owing(guid)?;
         let slot = self.slot(index);
         let message = ORDER.into_iter().find(|message| slot.owes & message != 0)?;
-        let guid = guid(slot.gid_index);
         let attribute = match message {
             owed::REQ if slot.is_datagram() => {
                 emit_sidr_req(slot, &endpoints(slot.owner.get()?), mad);
@@ -89,6 +90,19 @@ impl Conns<'_> {
         self.set_owed(index, self.slot(index).owes & !message);
         self.end_farewell_when_sent(index);
         Some(sent)
+    }
+
+    /// The next slot that owes a message, and its CA GUID. Of those that have none any more a few are
+    /// looked at; the rest is found when slots are visited.
+    fn next_owing(&mut self, guid: impl Fn(u16) -> Option<u64>) -> Option<(usize, u64)> {
+        for _ in 0..16 {
+            let index = self.answers.front().or_else(|| self.asks.front())?;
+            if let Some(guid) = guid(self.slot(index).gid_index) {
+                return Some((index, guid));
+            }
+            self.set_owed(index, 0);
+        }
+        None
     }
 }
 

@@ -198,6 +198,11 @@ impl<'s> Conns<'s> {
         Some(Instant::from_nanos(at.as_nanos().saturating_add(slept)))
     }
 
+    /// The latest time seen.
+    pub(crate) fn seen(&self) -> Instant {
+        self.seen
+    }
+
     /// Whether `claim` would succeed.
     pub(crate) fn has_room(&self) -> bool {
         self.table.len() < self.table.capacity() || !self.farewells.is_empty()
@@ -364,6 +369,21 @@ impl<'s> Conns<'s> {
 
     pub(crate) fn path(&self, index: usize) -> crate::addr::Path {
         self.slot(index).path
+    }
+
+    /// Which entry of the GID table it runs over, once it has a route.
+    pub(crate) fn gid_index(&self, index: usize) -> u16 {
+        self.slot(index).gid_index
+    }
+
+    /// The same of a destroyed connection that still has something to say, if this slot has one.
+    pub(crate) fn farewell_from(&self, index: usize) -> Option<u16> {
+        let is_farewell = self.table.is_live(index) && self.slot(index).owner.is_none();
+        is_farewell.then(|| self.gid_index(index))
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.table.capacity()
     }
 
     /// Whether an application that lets go of this connection owes nothing to anybody.

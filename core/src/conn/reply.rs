@@ -117,7 +117,7 @@ impl Reply {
         Reply { ari: Ari::Gid(gid), ..self }
     }
 
-    fn emit(&self, mad: &mut Mad, guid: impl FnOnce(u16) -> u64) -> Path {
+    fn emit(&self, mad: &mut Mad, guid: impl FnOnce(u16) -> Option<u64>) -> Path {
         match self.what {
             What::Drep => {
                 Drep::emit(mad, self.tid);
@@ -131,7 +131,7 @@ impl Reply {
                         rej.set_additional_info(&gid.0);
                     }
                     Ari::Guid(index) => {
-                        rej.set_additional_info(&guid(index).to_be_bytes());
+                        rej.set_additional_info(&guid(index).unwrap_or(0).to_be_bytes());
                     }
                     // The top four bits (facts: wire-formats §2.3).
                     Ari::Mtu(code) => {
@@ -219,8 +219,14 @@ impl Conns<'_> {
     pub(super) fn emit_reply(
         &mut self,
         mad: &mut Mad,
-        guid: impl FnOnce(u16) -> u64,
+        guid: impl FnOnce(u16) -> Option<u64>,
     ) -> Option<Path> {
         self.replies.pop().map(|reply| reply.emit(mad, guid))
+    }
+
+    /// Drops all answers to strangers; who waits for one will ask again.
+    pub(crate) fn drop_replies(&mut self) {
+        let dropped = &mut self.counters.replies_dropped;
+        *dropped = dropped.wrapping_add(core::mem::take(&mut self.replies.len) as u32);
     }
 }

@@ -80,7 +80,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(BindError::NoSuchId)?;
         match self.ids.state(index) {
             State::Idle => self.check_local(local).map(|()| index),
-            state => Err(BindError::InvalidState { state }),
+            state => Err(BindError::in_state(state)),
         }
     }
 

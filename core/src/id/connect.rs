@@ -26,7 +26,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ConnectError::NoSuchId)?;
         let state = self.ids.state(index);
         let (State::RouteResolved, Some(conn)) = (state, self.ids.conn(index)) else {
-            return Err(ConnectError::InvalidState { state });
+            return Err(ConnectError::in_state(state));
         };
         match self.ids.slot(index).space().is_connected() {
             true => self.conns.connect(conn, param)?,
@@ -129,7 +129,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ConnectError::NoSuchId)?;
         let state = self.ids.state(index);
         let (State::Connect | State::Disconnect, Some(conn)) = (state, self.ids.conn(index)) else {
-            return Err(ConnectError::InvalidState { state });
+            return Err(ConnectError::in_state(state));
         };
         if !self.ids.slot(index).space().is_connected() {
             return Err(ConnectError::WrongPortSpace);
@@ -150,10 +150,10 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ConnectError::NoSuchId)?;
         let state = self.ids.state(index);
         let (State::Connect | State::Disconnect, Some(conn)) = (state, self.ids.conn(index)) else {
-            return Err(ConnectError::InvalidState { state });
+            return Err(ConnectError::in_state(state));
         };
         if !self.conns.is_resettable(conn) {
-            return Err(ConnectError::InvalidState { state });
+            return Err(ConnectError::in_state(state));
         }
         self.conns.reset(conn);
         self.ids.unmark(index, u16::MAX);
@@ -172,7 +172,7 @@ impl Cm<'_> {
         let has_route = state == State::RouteResolved;
         let conn = self.ids.conn(index);
         let attrs = conn.and_then(|conn| self.conns.qp_attrs(conn, to, has_route));
-        let mut attrs = attrs.ok_or(ConnectError::InvalidState { state })?;
+        let mut attrs = attrs.ok_or(ConnectError::in_state(state))?;
         if let Some(timeout) = self.ids.slot(index).ack_timeout() {
             attrs.timeout = timeout;
         }
@@ -184,7 +184,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ConnectError::NoSuchId)?;
         match (self.ids.state(index), self.ids.conn(index)) {
             (State::Connect, Some(conn)) => Ok((index, conn)),
-            (state, _) => Err(ConnectError::InvalidState { state }),
+            (state, _) => Err(ConnectError::in_state(state)),
         }
     }
 
@@ -225,7 +225,7 @@ impl Cm<'_> {
 impl Ids<'_> {
     fn explain(&self, index: usize, why: NotNow) -> ConnectError {
         match why {
-            NotNow::WrongState => ConnectError::InvalidState { state: self.state(index) },
+            NotNow::WrongState => ConnectError::in_state(self.state(index)),
             NotNow::Already => ConnectError::AlreadyEstablished,
             NotNow::Gone => ConnectError::AlreadyGone,
             NotNow::Refused(error) => error,

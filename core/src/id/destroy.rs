@@ -1,6 +1,6 @@
 //! `destroy`: never blocks, releases the port at once; the connection says its last word by itself.
 
-use super::State;
+use super::{Ids, State};
 use crate::cm::Cm;
 use crate::error::OpError;
 use crate::handle::Id;
@@ -25,16 +25,27 @@ impl Cm<'_> {
 
     /// Gives an identifier's slot, port and connection back.
     pub(crate) fn let_go(&mut self, index: usize) -> Option<PortKey> {
-        if let Some(conn) = self.ids.conn(index) {
-            self.conns.retire(conn);
+        match self.ids.conn(index) {
+            // Nothing can be said over a device that is gone.
+            Some(conn) if self.gids.has_gone(self.conns.gid_index(conn)) => self.conns.free(conn),
+            Some(conn) => self.conns.retire(conn),
+            None => {}
         }
-        self.ids.answered(index);
-        if self.ids.state(index) == State::Listen {
-            self.ids.stop_listening(index);
-        }
-        self.ids.unmark(index, u16::MAX);
+        self.ids.withdraw(index, 0);
         let key = self.ids.release_port(index);
         self.ids.table.release(index);
         key
+    }
+}
+
+impl Ids<'_> {
+    /// An identifier is no listener's request and nobody's listener any more, and has nothing more to
+    /// tell but what is in `keep`.
+    pub(super) fn withdraw(&mut self, index: usize, keep: u16) {
+        self.answered(index);
+        if self.state(index) == State::Listen {
+            self.stop_listening(index);
+        }
+        self.unmark(index, !keep);
     }
 }

@@ -23,7 +23,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ListenError::NoSuchId)?;
         let state = self.ids.state(index);
         if state != State::AddrBound {
-            return Err(ListenError::InvalidState { state });
+            return Err(ListenError::in_state(state));
         }
         let backlog = if backlog == 0 { self.config.default_backlog.max(1) } else { backlog };
         self.ids.start_listening(index, backlog)

@@ -2,7 +2,8 @@
 //!
 //! `Ids` owns the identifiers' slots, the listeners' index, the ports and what the application has
 //! not been told yet. It never touches a message. The operations of [`Cm`](crate::Cm) live here, one
-//! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`.
+//! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`; `sweep.rs` has
+//! what concerns many at once.
 
 mod bind;
 mod connect;
@@ -12,11 +13,14 @@ mod options;
 mod resolve;
 mod slot;
 mod state;
+mod sweep;
 
 pub use options::{IdOption, Transports};
 pub use state::{State, TRANSITIONS};
 
 pub use slot::IdSlot;
+
+pub(crate) use sweep::Sweep;
 
 use crate::addr::PortSpace;
 use crate::conn::{Conns, Endpoints};
@@ -127,7 +131,8 @@ impl<'s> Ids<'s> {
     /// Whether it was made for a request: those hold no port.
     pub(crate) fn is_passive(&self, index: usize) -> bool {
         let slot = self.slot(index);
-        !slot.conn.is_none() && !slot.held.is_some()
+        let had_conn = slot.stage == Stage::DeviceRemoval;
+        (had_conn || !slot.conn.is_none()) && !slot.held.is_some()
     }
 
     /// Whether the application has been told ESTABLISHED and not yet DISCONNECTED.
@@ -193,6 +198,8 @@ impl<'s> Ids<'s> {
                 }
             }
             pending::DISCONNECTED => EventKind::Disconnected(slot.cause),
+            pending::ADDR_CHANGE => EventKind::AddrChange,
+            pending::DEVICE_REMOVAL => EventKind::DeviceRemoval,
             _ => EventKind::TimewaitExit,
         }
     }

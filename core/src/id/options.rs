@@ -67,9 +67,12 @@ impl Cm<'_> {
     /// Gives an identifier another cookie, for its further events.
     ///
     /// # Errors
-    /// [`OpError::NoSuchId`].
+    /// [`OpError::NoSuchId`], [`OpError::DeviceGone`].
     pub fn set_user(&mut self, id: Id, user: u64) -> Result<(), OpError> {
         let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
+        if self.ids.state(index) == State::DeviceRemoval {
+            return Err(OpError::DeviceGone);
+        }
         self.ids.slot_mut(index).set_user(user);
         Ok(())
     }
@@ -82,6 +85,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
         let state = self.ids.state(index);
         let legal = match option {
+            _ if state == State::DeviceRemoval => false,
             IdOption::Tos(_) => {
                 !matches!(state, State::Connect | State::Disconnect | State::Listen)
             }
@@ -94,7 +98,7 @@ impl Cm<'_> {
             }
         };
         if !legal {
-            return Err(OpError::InvalidState { state });
+            return Err(OpError::in_state(state));
         }
         let slot = self.ids.slot_mut(index);
         match option {

@@ -56,7 +56,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
         let state = self.ids.state(index);
         let (State::AddrResolved, Some(conn)) = (state, self.ids.conn(index)) else {
-            return Err(ResolveError::InvalidState { state });
+            return Err(ResolveError::in_state(state));
         };
         if timeout.is_zero() {
             return Err(ResolveError::ZeroTimeout);
@@ -83,7 +83,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
         let state = self.ids.state(index);
         if !matches!(state, State::Idle | State::AddrBound | State::AddrResolved) {
-            return Err(ResolveError::InvalidState { state });
+            return Err(ResolveError::in_state(state));
         }
         let local = route.path.local_ip();
         let not_local = ResolveError::Bind { error: BindError::AddrNotLocal };
@@ -116,7 +116,7 @@ impl Cm<'_> {
         let index = self.ids.find(id).ok_or(ResolveError::NoSuchId)?;
         let state = self.ids.state(index);
         if !matches!(state, State::Idle | State::AddrBound) {
-            return Err(ResolveError::InvalidState { state });
+            return Err(ResolveError::in_state(state));
         }
         let source = source.filter(|_| state == State::Idle);
         let remote = self.ids.check_destination(index, source, destination)?;

@@ -73,6 +73,7 @@ pub(super) enum Stage {
         /// Requests neither accepted nor rejected.
         waiting: u32,
     },
+    DeviceRemoval,
 }
 
 impl Stage {
@@ -89,6 +90,7 @@ impl Stage {
             Stage::Connect { .. } => State::Connect,
             Stage::Disconnect => State::Disconnect,
             Stage::Listen { .. } => State::Listen,
+            Stage::DeviceRemoval => State::DeviceRemoval,
         }
     }
 }
@@ -121,11 +123,13 @@ pub(super) mod pending {
     pub(in crate::id) const ROUTE_ERROR: u16 = 1 << 4;
     pub(in crate::id) const CONNECT_RESPONSE: u16 = 1 << 5;
     pub(in crate::id) const ESTABLISHED: u16 = 1 << 6;
-    pub(in crate::id) const CONNECT_ERROR: u16 = 1 << 7;
-    pub(in crate::id) const UNREACHABLE: u16 = 1 << 8;
-    pub(in crate::id) const REJECTED: u16 = 1 << 9;
-    pub(in crate::id) const DISCONNECTED: u16 = 1 << 10;
-    pub(in crate::id) const TIMEWAIT_EXIT: u16 = 1 << 11;
+    pub(in crate::id) const ADDR_CHANGE: u16 = 1 << 7;
+    pub(in crate::id) const CONNECT_ERROR: u16 = 1 << 8;
+    pub(in crate::id) const UNREACHABLE: u16 = 1 << 9;
+    pub(in crate::id) const REJECTED: u16 = 1 << 10;
+    pub(in crate::id) const DISCONNECTED: u16 = 1 << 11;
+    pub(in crate::id) const TIMEWAIT_EXIT: u16 = 1 << 12;
+    pub(in crate::id) const DEVICE_REMOVAL: u16 = 1 << 13;
 }
 
 impl IdSlot {

@@ -25,7 +25,7 @@ pub enum State {
     Disconnect,
     /// Listening; there is no way back.
     Listen,
-    /// The device is gone; only `destroy` is useful.
+    /// The device is gone; only `destroy` is left.
     DeviceRemoval,
 }
 
@@ -94,8 +94,18 @@ pub const TRANSITIONS: &[(State, State, &str)] = {
         (Connect, Disconnect, "DREQ or DREP, or the peer is gone"),
         (Connect, RouteResolved, "reset (rejected or unreachable)"),
         (Disconnect, RouteResolved, "reset (timewait over)"),
+        (AddrBound, DeviceRemoval, REMOVED),
+        (AddrQuery, DeviceRemoval, REMOVED),
+        (AddrResolved, DeviceRemoval, REMOVED),
+        (RouteQuery, DeviceRemoval, REMOVED),
+        (RouteResolved, DeviceRemoval, REMOVED),
+        (Connect, DeviceRemoval, "likewise; where a connection stood, by way of DISCONNECT"),
+        (Disconnect, DeviceRemoval, REMOVED),
+        (Listen, DeviceRemoval, REMOVED),
     ]
 };
+
+const REMOVED: &str = "the device of its address or path is gone";
 
 const LEGAL: [u16; State::ALL.len()] = {
     let mut legal = [0; State::ALL.len()];

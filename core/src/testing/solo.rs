@@ -168,10 +168,14 @@ pub struct Solo<'s> {
 }
 
 impl<'s> Solo<'s> {
+    /// The engine's CA GUID.
+    pub const CA_GUID: u64 = 0x0200_00b0;
+
     /// An engine at the second of two addresses, with peers at the first.
     pub fn new(mut cm: Cm<'s>, ips: [IpAddr; 2], now: Instant) -> Solo<'s> {
         let address = ScopedIp::new(Gid::from_ip(ips[1]), 0);
-        assert!(cm.handle_port_event(now, PortEvent::GidAdded { address, ca_guid: 0x0200_00b0 }));
+        let event = PortEvent::GidAdded { address, ca_guid: Solo::CA_GUID };
+        assert!(cm.handle_port_event(now, event));
         Solo { cm, now, ip: ips[1], peer_ip: ips[0], peers: 0, qpns: 0x10 }
     }
 
@@ -230,6 +234,13 @@ impl<'s> Solo<'s> {
         let told: Vec<_> = events.iter().map(|event| event.kind.name()).collect();
         assert_eq!(told, names);
         events
+    }
+
+    /// Its device is gone, and everybody concerned has been told.
+    pub fn remove_device(&mut self) {
+        let event = PortEvent::DeviceRemoved { ca_guid: Solo::CA_GUID };
+        assert!(self.cm.handle_port_event(self.now, event));
+        while self.cm.handle_timeout(self.now, 1) {}
     }
 
     /// Lets time pass, deadline by deadline.

@@ -70,7 +70,8 @@ impl<'s> App<'s> {
         let mut cm = Watch::new(cm);
         for ip in [v4(here), v6(here)] {
             let address = ScopedIp { gid: ip.into(), scope: 0 };
-            cm.handle_port_event(now, PortEvent::GidAdded { address, ca_guid: here.into() });
+            let event = PortEvent::GidAdded { address, ca_guid: here.into() };
+            assert!(cm.handle_port_event(now, event));
         }
         App {
             cm,
@@ -238,7 +239,8 @@ impl<'s> App<'s> {
         Ok(())
     }
 
-    /// An address comes or goes: a second one, the link-local one, or one of those that were there.
+    /// An address comes, goes or changes: a second one, the link-local one, or one of those that were
+    /// there. Or a device goes.
     fn port_changes(&mut self, now: Instant, a: u8) -> Result<(), ()> {
         let here = self.here;
         let addresses = [v4(here + 100), v4(here), v6(here)];
@@ -246,10 +248,12 @@ impl<'s> App<'s> {
             3 => ScopedIp::of(link_local(here)),
             n => ScopedIp { gid: addresses[n].into(), scope: 0 },
         };
-        let event = if a & 4 == 0 {
-            PortEvent::GidAdded { address, ca_guid: u64::from(a >> 4) }
-        } else {
-            PortEvent::GidRemoved { address }
+        let ca_guid = u64::from(a >> 4);
+        let event = match a >> 2 & 3 {
+            0 => PortEvent::GidAdded { address, ca_guid },
+            1 => PortEvent::GidRemoved { address },
+            2 => PortEvent::AddrChanged { address },
+            _ => PortEvent::DeviceRemoved { ca_guid },
         };
         self.cm.handle_port_event(now, event).then_some(()).ok_or(())
     }
