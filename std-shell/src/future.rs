@@ -354,6 +354,7 @@ impl Attempt<'_> {
                 EventKind::AddrError(errno)
                 | EventKind::RouteError(errno)
                 | EventKind::ConnectError(errno) => Cause::Host(errno),
+                EventKind::DeviceRemoval => Cause::Host(libc::ENODEV),
                 EventKind::Unreachable(why) => Cause::Unreachable(why),
                 EventKind::Rejected(reason) => Cause::Rejected(Box::new(Rejection {
                     reason,

@@ -216,11 +216,10 @@ impl Client<'_> {
     }
 
     fn take(&mut self, event: Event) -> Outcome {
-        if event.kind == EventKind::TimewaitExit {
-            if self.lingering.remove(&event.id).is_some() {
-                self.reporter.event(&event, None)?;
-                self.reporter.forget(event.id);
-            }
+        // Its timewait is over, or its device is gone.
+        if self.lingering.remove(&event.id).is_some() {
+            self.reporter.event(&event, None)?;
+            self.reporter.forget(event.id);
             return Ok(());
         }
         let Some(attempt) = self.attempts.get_mut(&event.id) else { return Ok(()) };
@@ -260,10 +259,11 @@ impl Client<'_> {
                     self.reporter.forget(event.id);
                 }
             }
-            EventKind::Rejected(_) | EventKind::Unreachable(_) => {
+            EventKind::Rejected(_) | EventKind::Unreachable(_) | EventKind::DeviceRemoval => {
                 self.reporter.event(&event, None)?;
                 self.fail(event);
             }
+            EventKind::AddrChange => self.reporter.event(&event, None)?,
             EventKind::AddrError(_) | EventKind::RouteError(_) | EventKind::ConnectError(_) => {
                 self.fail(event);
             }
@@ -334,6 +334,7 @@ impl Client<'_> {
             EventKind::AddrError(errno)
             | EventKind::RouteError(errno)
             | EventKind::ConnectError(errno) => Cause::Host(errno),
+            EventKind::DeviceRemoval => Cause::Host(libc::ENODEV),
             _ => Cause::Closed,
         };
         let (local, peer) = (Some(event.local), Some(event.peer));

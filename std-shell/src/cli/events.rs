@@ -132,6 +132,8 @@ fn sentence(event: &Event) -> String {
         EventKind::Disconnected(cause) => {
             format!("{local} and {peer} are disconnected ({})", cause.name())
         }
+        EventKind::AddrChange => format!("{local} {peer}: the link layer beneath has changed"),
+        EventKind::DeviceRemoval => format!("{local}: the device is gone"),
         _ => format!("{local} {peer}: {}", event.kind.name()),
     }
 }

@@ -11,7 +11,7 @@ use nanocm::core::wire::{Mad, Rej, Rep};
 use nanocm::{
     Cm, ConnParam, ConnState, Deadline, Event, EventChannel, EventKind, Id, PortSpace, RejectReason,
 };
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         listener: listener.handle(),
         reporter: Reporter::new(args.json),
         connections: HashMap::new(),
+        over: HashSet::new(),
         rejected: VecDeque::new(),
         ended: 0,
     };
@@ -117,6 +118,8 @@ struct Server<'a> {
     listener: Handle,
     reporter: Reporter,
     connections: HashMap<Handle, Id>,
+    /// Which of them were told DISCONNECTED.
+    over: HashSet<Handle>,
     rejected: VecDeque<(Instant, Id)>,
     ended: u64,
 }
@@ -168,6 +171,15 @@ impl Server<'_> {
                 }
                 // The identifier stays until timewait is over.
                 self.ended += 1;
+                self.over.insert(event.id);
+            }
+            EventKind::DeviceRemoval if event.id == self.listener => {
+                let message = format!("listen {}: the device is gone", event.local);
+                return Err(Failure::new(libc::ENODEV, "host", message).into());
+            }
+            EventKind::DeviceRemoval => {
+                self.ended += u64::from(!self.over.contains(&event.id));
+                self.forget(event.id);
             }
             EventKind::TimewaitExit => self.forget(event.id),
             EventKind::Rejected(_) | EventKind::Unreachable(_) | EventKind::ConnectError(_) => {
@@ -181,6 +193,7 @@ impl Server<'_> {
 
     fn forget(&mut self, id: Handle) {
         self.connections.remove(&id);
+        self.over.remove(&id);
         self.reporter.forget(id);
     }
 
