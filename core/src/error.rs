@@ -151,8 +151,9 @@ errors! {
         NumberTooLarge = EINVAL, "queue pair numbers and ECE vendor IDs have 24 bits";
         /// The queue pair number is another live connection's.
         QpnInUse = EADDRINUSE, "the queue pair is in use by another live connection";
-        /// The peer has given the connection up; see the event.
-        AlreadyGone = ECONNABORTED, "the peer has given up this connection";
+        /// The peer has given the connection up, or the application's answer comes too late; see the
+        /// event.
+        AlreadyGone = ECONNABORTED, "this connection was given up before";
         /// It is established already.
         AlreadyEstablished = EISCONN, "the connection is established already";
     }

@@ -364,3 +364,24 @@ fn listeners_answer_for_their_own_address_and_the_wildcard_for_the_rest() {
         solo.assert_clean(&ids);
     });
 }
+
+/// As on Linux: REUSEADDR counts from when it is set, for who comes later and has it too.
+#[test]
+fn reuse_set_on_a_bound_identifier_counts_for_who_comes_later() {
+    World::new().solo(|mut solo| {
+        let local = addr("10.0.0.2:9000");
+        let [one, two, three] = [(); 3].map(|()| idle(&mut solo));
+        solo.cm.set_option(two, IdOption::ReuseAddr(true)).unwrap();
+        solo.cm.bind(one, local).unwrap();
+        assert_eq!(solo.cm.bind(two, local), Err(BindError::PortInUse));
+        solo.cm.set_option(one, IdOption::ReuseAddr(true)).unwrap();
+        solo.cm.bind(two, local).unwrap();
+        assert_eq!(solo.cm.bind(three, local), Err(BindError::PortInUse));
+        assert!(solo.cm.listen(one, 0).is_err());
+        solo.cm.destroy(solo.now, two).unwrap();
+        solo.cm.listen(one, 0).unwrap();
+        solo.cm.set_option(three, IdOption::ReuseAddr(true)).unwrap();
+        assert_eq!(solo.cm.bind(three, local), Err(BindError::PortInUse), "there is a listener");
+        solo.assert_clean(&[one, three]);
+    });
+}

@@ -6,7 +6,8 @@ use nanocm_core::testing::{Brought, Solo, World, name};
 use nanocm_core::testing::{Pair, Side::*};
 use nanocm_core::wire::{Mad, MessageKind, Rej, RejectReason, Req};
 use nanocm_core::{
-    ConnState, ConnState::*, DisconnectCause, Disposition, EventKind, Id, IgnoreReason, State,
+    ConnState, ConnState::*, DisconnectCause, Disposition, EventKind, Id, IgnoreReason, PortSpace,
+    State,
 };
 use std::time::Duration;
 
@@ -287,6 +288,40 @@ fn answers_to_what_the_peer_gave_up_say_so() {
         solo.says(&[]);
         solo.assert_clean(&[listener, it.id, active.id, passive.id]);
     });
+}
+
+/// Who is too late by the engine's own clock is told so, too; who has rejected it itself has not
+/// understood.
+#[test]
+fn answers_that_come_too_late_say_so() {
+    World::new().set(|config| config.timers.accept_deadline = Duration::from_secs(5)).solo(
+        |mut solo| {
+            for (state, answer) in [(ReqRcvd, "REJ"), (ConnState::SidrReqRcvd, "SIDR_REP")] {
+                let space = if state == ReqRcvd { PortSpace::Tcp } else { PortSpace::Udp };
+                let listener = solo.listen_in(space, 7471, 0);
+                let it = solo.bring(state, false);
+                solo.wait(Duration::from_secs(6));
+                solo.says(&[answer]);
+                let qpn = solo.qpn();
+                let param = nanocm_core::ConnParam::new(qpn);
+                let gone = Err(ConnectError::AlreadyGone);
+                for _ in 0..2 {
+                    assert_eq!(solo.cm.accept(solo.now, it.id, &param), gone);
+                    assert_eq!(solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]), gone);
+                    assert_eq!(solo.cm.notify_established(solo.now, it.id), gone);
+                }
+                solo.tells(&["CONNECT_ERROR"]);
+                assert_eq!(solo.cm.accept(solo.now, it.id, &param), gone);
+
+                let it = solo.bring(state, false);
+                solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
+                solo.says(&[answer]);
+                let wrong = Err(ConnectError::InvalidState { state: State::Connect });
+                assert_eq!(solo.cm.accept(solo.now, it.id, &param), wrong);
+                solo.cm.destroy(solo.now, listener).unwrap();
+            }
+        },
+    );
 }
 
 #[test]

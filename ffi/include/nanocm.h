@@ -147,7 +147,7 @@ typedef enum ncm_error_code {
     NCM_PRIVATE_DATA_TOO_LONG = 67,
     // The queue pair is in another live connection, or its number has more than 24 bits.
     NCM_QPN_IN_USE = 68,
-    // The peer has given up this connection; see the event.
+    // The peer has given up this connection, or the answer comes too late; see the event.
     NCM_ALREADY_GONE = 69,
     // The connection is established already.
     NCM_ALREADY_ESTABLISHED = 70,

@@ -98,7 +98,7 @@ pub enum ncm_error_code {
     NCM_PRIVATE_DATA_TOO_LONG = 67,
     /// The queue pair is in another live connection, or its number has more than 24 bits.
     NCM_QPN_IN_USE = 68,
-    /// The peer has given up this connection; see the event.
+    /// The peer has given up this connection, or the answer comes too late; see the event.
     NCM_ALREADY_GONE = 69,
     /// The connection is established already.
     NCM_ALREADY_ESTABLISHED = 70,
@@ -177,7 +177,7 @@ const TABLE: &[Entry] = table! {
     NCM_WRONG_PORT_SPACE = EINVAL, "IDs of this port space do not make connections";
     NCM_PRIVATE_DATA_TOO_LONG = EMSGSIZE, "private data too long for the message";
     NCM_QPN_IN_USE = EADDRINUSE, "the queue pair is in use by another live connection";
-    NCM_ALREADY_GONE = ECONNABORTED, "the peer has given up this connection";
+    NCM_ALREADY_GONE = ECONNABORTED, "this connection was given up before";
     NCM_ALREADY_ESTABLISHED = EISCONN, "the connection is established already";
     NCM_STALE_REQUEST = ESTALE, "the request is no longer open (timed out, answered or its ID destroyed)";
     NCM_WRONG_LINK = EAFNOSUPPORT, "the datagram does not travel over RoCE, so it has no frame";

@@ -4,7 +4,8 @@
 use crate::error::Cause;
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{
-    ConnParam, ConnState, Counters, Event, Id, IdOption, Path, PortSpace, QpAttrs, QpState, State,
+    ConnParam, ConnState, Counters, Event, Id, IdOption, Path, PeerParam, PortSpace, QpAttrs,
+    QpState, State,
 };
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -44,6 +45,7 @@ pub trait Backend: Send {
     fn conn_state(&self, id: Id) -> Result<ConnState, Cause>;
     fn local_addr(&self, id: Id) -> Result<SocketAddr, Cause>;
     fn peer_addr(&self, id: Id) -> Result<SocketAddr, Cause>;
+    fn peer_param(&self, id: Id) -> Result<PeerParam, Cause>;
     fn path(&self, id: Id) -> Result<Option<Path>, Cause>;
     fn qp_attrs(&self, id: Id, to: QpState) -> Result<QpAttrs, Cause>;
     fn counters(&self) -> Counters;

@@ -4,7 +4,7 @@
 use crate::cm::Cm;
 use crate::deadline::Deadline;
 use crate::error::{Cause, Error};
-use crate::future;
+use crate::future::{self, Service};
 use crate::id::Id;
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{ConnParam, DisconnectCause, PeerParam};
@@ -156,6 +156,29 @@ impl Cm {
     ) -> Result<Connection, Error> {
         let connecting = future::Connection::connect_with(self, local, peer, param, deadline);
         self.wait("connect", connecting)?.map(Connection)
+    }
+
+    /// Asks for a datagram service (`RDMA_PS_UDP`), with no private data.
+    ///
+    /// # Errors
+    /// [`Error`]: refused, no answer, the deadline passed.
+    pub fn resolve(&self, peer: SocketAddr, deadline: Deadline) -> Result<Service, Error> {
+        self.resolve_with(None, peer, &ConnParam::new(0), deadline)
+    }
+
+    /// Asks for a datagram service. Of `param` the private data (180 octets at most) and the timing
+    /// count; unless it says otherwise, the deadline is the attempt's.
+    ///
+    /// # Errors
+    /// [`Error`]: refused, no answer, the deadline passed.
+    pub fn resolve_with(
+        &self,
+        local: Option<SocketAddr>,
+        peer: SocketAddr,
+        param: &ConnParam<'_>,
+        deadline: Deadline,
+    ) -> Result<Service, Error> {
+        self.wait("resolve", Service::resolve_with(self, local, peer, param, deadline))?
     }
 
     fn wait<R>(

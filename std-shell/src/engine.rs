@@ -8,7 +8,7 @@ use nanocm_core::wire::roce::UDP_PORT;
 use nanocm_core::wire::{Mad, RejectReason};
 use nanocm_core::{
     Capacity, Cm, Config, ConnParam, ConnState, Counters, Id, IdOption, Memory, Outcome, Path,
-    PortSpace, QpAttrs, QpState, Request, RocePath, Route, ScopedIp, SetupError, State,
+    PeerParam, PortSpace, QpAttrs, QpState, Request, RocePath, Route, ScopedIp, SetupError, State,
 };
 use self_cell::{MutBorrow, self_cell};
 use std::collections::HashSet;
@@ -349,6 +349,10 @@ impl<T: MadTransport> Backend for Engine<T> {
 
     fn peer_addr(&self, id: Id) -> Result<SocketAddr, Cause> {
         Ok(self.get(|cm| cm.peer_addr(id))?)
+    }
+
+    fn peer_param(&self, id: Id) -> Result<PeerParam, Cause> {
+        Ok(self.get(|cm| cm.peer_param(id))?)
     }
 
     fn path(&self, id: Id) -> Result<Option<Path>, Cause> {

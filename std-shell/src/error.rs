@@ -4,7 +4,7 @@ use crate::provider::OpenError;
 use nanocm_core::error::{
     BindError, ConnectError, CreateError, ListenError, OpError, ResolveError,
 };
-use nanocm_core::wire::RejectReason;
+use nanocm_core::wire::{RejectReason, SidrStatus};
 use nanocm_core::{ServiceId, Unreachable};
 use std::fmt;
 use std::io;
@@ -45,6 +45,8 @@ pub enum Cause {
     Host(i32),
     /// The peer, or its connection manager, refused.
     Rejected(Box<Rejection>),
+    /// The datagram service, or the peer's connection manager, refused.
+    SidrRejected(Box<SidrRejection>),
     /// The peer does not answer.
     Unreachable(Unreachable),
     /// The deadline of a blocking call passed.
@@ -67,6 +69,19 @@ pub struct Rejection {
     /// The service that was asked for.
     pub service: ServiceId,
     /// What the peer's application says: the whole field, 148 octets.
+    pub private_data: Vec<u8>,
+    /// Additional information.
+    pub additional_info: Vec<u8>,
+}
+
+/// A SIDR_REP that refuses: what a peer, or its connection manager, says when there is no such service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SidrRejection {
+    /// Why, in the peer's words.
+    pub status: SidrStatus,
+    /// The service that was asked for.
+    pub service: ServiceId,
+    /// What the peer's application says: the whole field, 136 octets.
     pub private_data: Vec<u8>,
     /// Additional information.
     pub additional_info: Vec<u8>,
@@ -96,7 +111,7 @@ impl Cause {
             Cause::Op(e) => e.errno(),
             Cause::Open(e) => e.errno,
             Cause::Host(errno) => *errno,
-            Cause::Rejected(_) => libc::ECONNREFUSED,
+            Cause::Rejected(_) | Cause::SidrRejected(_) => libc::ECONNREFUSED,
             Cause::Unreachable(_) | Cause::TimedOut => libc::ETIMEDOUT,
             Cause::Closed => libc::ECONNABORTED,
             Cause::Setup(_) | Cause::ForeignChannel => libc::EINVAL,
@@ -119,6 +134,13 @@ impl Cause {
                     Some("start a listener on that port, or connect to the port of one")
                 }
                 RejectReason::NO_RESOURCES | RejectReason::STALE => Some("try again in a moment"),
+                _ => None,
+            },
+            Cause::SidrRejected(rejection) => match rejection.status {
+                SidrStatus::UNSUPPORTED_SERVICE_ID => {
+                    Some("start a listener for datagrams on that port, or ask for the port of one")
+                }
+                SidrStatus::NO_QP => Some("try again in a moment"),
                 _ => None,
             },
             Cause::Unreachable(Unreachable::SendFailed(libc::ECONNREFUSED)) => {
@@ -167,6 +189,7 @@ impl fmt::Display for Cause {
             Cause::Open(e) => e.fmt(f),
             Cause::Host(errno) => f.write_str(&words(&io::Error::from_raw_os_error(*errno))),
             Cause::Rejected(rejection) => rejection.fmt(f),
+            Cause::SidrRejected(rejection) => rejection.fmt(f),
             Cause::Unreachable(Unreachable::SendFailed(libc::ECONNREFUSED)) => {
                 f.write_str("nothing answers UDP 4791 at that address")
             }
@@ -196,6 +219,13 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Rejection { reason, service, .. } = self;
         write!(f, "rejected with reason {}: {} ({service})", reason.0, reason.text())
+    }
+}
+
+impl fmt::Display for SidrRejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SidrRejection { status, service, .. } = self;
+        write!(f, "rejected with status {}: {} ({service})", status.0, status.text())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::cm::Cm;
 use crate::error::{Cause, Error};
 use crate::queue::Inbox;
 use nanocm_core::wire::RejectReason;
-use nanocm_core::{ConnParam, ConnState, IdOption, Path, QpAttrs, QpState, State};
+use nanocm_core::{ConnParam, ConnState, IdOption, Path, PeerParam, QpAttrs, QpState, State};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -97,7 +97,8 @@ impl Id {
         self.run("resolve the route", |backend, id| backend.resolve_route(id, timeout))
     }
 
-    /// Sends a REQ; CONNECT_RESPONSE, REJECTED or UNREACHABLE follows.
+    /// Sends a REQ; CONNECT_RESPONSE, REJECTED or UNREACHABLE follows. In a datagram port space a
+    /// SIDR_REQ; ESTABLISHED (see [`peer_param`](Id::peer_param)), REJECTED or UNREACHABLE follows.
     ///
     /// # Errors
     /// [`Error`]; nothing has changed.
@@ -105,7 +106,9 @@ impl Id {
         self.run("connect", |backend, id| backend.connect(id, param))
     }
 
-    /// Accepts a request; ESTABLISHED, REJECTED, UNREACHABLE or DISCONNECTED follows.
+    /// Accepts a request; ESTABLISHED, REJECTED, UNREACHABLE or DISCONNECTED follows. In a datagram
+    /// port space nothing follows: the request is answered, and so are its repetitions as long as the
+    /// identifier lives.
     ///
     /// # Errors
     /// [`Error`]; nothing has changed.
@@ -190,6 +193,11 @@ impl Id {
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         let peer = self.cm.shared().look(|backend| backend.peer_addr(self.handle)).ok()?;
         (peer.port() != 0).then_some(peer)
+    }
+
+    /// What the peer offers, or its datagram service's queue pair and Q_Key, once known.
+    pub fn peer_param(&self) -> PeerParam {
+        self.cm.shared().look(|backend| backend.peer_param(self.handle)).unwrap_or_default()
     }
 
     /// The path of its connection, once known.

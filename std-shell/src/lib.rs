@@ -4,6 +4,7 @@
 //! |---|---|
 //! | connect, listen and accept with blocking calls | [`Cm::connect`], [`Cm::listen`] |
 //! | the same with `.await`, under any executor | [`future`] |
+//! | find datagram services | [`Cm::resolve`], [`future::Service`] |
 //! | many connections from one event loop | [`Cm::create_id`], [`EventChannel`], [`Id`] |
 //! | drive it from one's own loop, without a thread | [`Drive::Caller`], [`Cm::drive`] |
 //! | carry CM messages another way | [`provider::MadTransport`] |
@@ -55,11 +56,11 @@ pub use channel::{Event, EventChannel};
 pub use cm::{Cm, Drive, random_seed};
 pub use deadline::Deadline;
 pub use engine::Engine;
-pub use error::{Cause, Error, Rejection};
+pub use error::{Cause, Error, Rejection, SidrRejection};
 pub use id::Id;
 pub use nanocm_core as core;
-pub use nanocm_core::wire::RejectReason;
+pub use nanocm_core::wire::{RejectReason, SidrStatus};
 pub use nanocm_core::{
-    Capacity, Config, ConnParam, ConnState, Counters, DisconnectCause, EventKind, IdOption,
-    PeerParam, PortSpace, QpAttrs, QpState, State, Timers, Unreachable,
+    Capacity, Config, ConnParam, ConnState, Counters, DisconnectCause, Ece, EventKind, IdOption,
+    PeerParam, PortSpace, QpAttrs, QpState, State, Timers, Transport, Transports, Unreachable,
 };

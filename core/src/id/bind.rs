@@ -137,6 +137,14 @@ impl Ids<'_> {
         Ok(())
     }
 
+    /// REUSEADDR, on a port that it may have already.
+    pub(super) fn share_port(&mut self, index: usize) {
+        let slot = self.slot(index);
+        let (mut held, local) = (slot.held, slot.bound_address());
+        self.ports.share(&mut held, local);
+        self.slot_mut(index).held = held;
+    }
+
     /// Undoes [`take_port`](Self::take_port), for an identifier that goes on without a port.
     pub(super) fn unbind(&mut self, index: usize) -> Option<PortKey> {
         let key = self.release_port(index);

@@ -202,6 +202,7 @@ impl Cm<'_> {
                 self.end_attempt(index, pending::UNREACHABLE, errno);
             }
             Outcome::AcceptOverdue => {
+                self.ids.slot_mut(index).set(flag::OVERDUE, true);
                 self.end_attempt(index, pending::CONNECT_ERROR, errno::ETIMEDOUT);
             }
             Outcome::Disconnected(cause) => self.ids.disconnected(index, cause),
@@ -225,6 +226,7 @@ impl Cm<'_> {
 impl Ids<'_> {
     fn explain(&self, index: usize, why: NotNow) -> ConnectError {
         match why {
+            NotNow::WrongState if self.slot(index).has(flag::OVERDUE) => ConnectError::AlreadyGone,
             NotNow::WrongState => ConnectError::in_state(self.state(index)),
             NotNow::Already => ConnectError::AlreadyEstablished,
             NotNow::Gone => ConnectError::AlreadyGone,

@@ -46,8 +46,8 @@ pub enum IdOption {
     /// not the same as unset, where the route says it. Until `connect`; connections that are accepted
     /// have their peer's.
     Tos(u8),
-    /// Share a port with others that say so too (`RDMA_OPTION_ID_REUSEADDR`). Not while listening;
-    /// taken back only while idle.
+    /// Share a port with others that say so too (`RDMA_OPTION_ID_REUSEADDR`); on a bound identifier,
+    /// with those that come later. Not while listening; taken back only while idle.
     ReuseAddr(bool),
     /// An IPv6 wildcard is for IPv6 alone (`RDMA_OPTION_ID_AFONLY`). Only while idle: it decides at
     /// `bind` with whom the port can be shared.
@@ -111,7 +111,12 @@ impl Cm<'_> {
             }
             IdOption::AckTimeout(code) => slot.set_ack_timeout(code),
             IdOption::Transports(transports) => slot.set_transports(transports),
-            IdOption::ReuseAddr(on) => slot.set(flag::REUSE, on),
+            IdOption::ReuseAddr(on) => {
+                slot.set(flag::REUSE, on);
+                if on {
+                    self.ids.share_port(index);
+                }
+            }
             IdOption::RejectWhenFull(on) => slot.set(flag::REJECT_WHEN_FULL, on),
             IdOption::AfOnly(on) => {
                 slot.set(flag::AF_ONLY, on);

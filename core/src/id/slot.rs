@@ -112,6 +112,8 @@ pub(super) mod flag {
     pub(in crate::id) const REJECT_WHEN_FULL: u16 = 1 << 9;
     /// The TOS option is set; 0 is a value like any other.
     pub(in crate::id) const TOS: u16 = 1 << 10;
+    /// The application has not answered this request in time.
+    pub(in crate::id) const OVERDUE: u16 = 1 << 11;
 }
 
 /// What an application is still to be told, in the order in which it can happen.

@@ -238,9 +238,22 @@ impl<'s> Ports<'s> {
         {
             return Err(PortError::ListenConflict);
         }
-        held.clear_reuse();
+        held.set_reuse(false);
         self.records.change(&place, kind, Kind::of(*held, &local, specific));
         Ok(())
+    }
+
+    /// Turns REUSEADDR on for an owner: who comes later and has it too may share the number. Not for a
+    /// listener.
+    pub fn share(&mut self, held: &mut Held, local: ScopedIp) {
+        if !held.is_some() || held.reuse() {
+            return;
+        }
+        let specific = self.is_specific(&local);
+        let kind = Kind::of(*held, &local, specific);
+        let place = self.records.find(held.space(), held.port(), &local);
+        held.set_reuse(true);
+        self.records.change(&place, kind, Kind::of(*held, &local, specific));
     }
 
     /// Moves an owner from a wildcard (or what counts as one) to the address that turned out to be its

@@ -249,6 +249,35 @@ fn a_reuse_bound_id_can_listen_only_as_sole_owner_and_then_for_good() {
     world.release_all_and_assert_clean();
 }
 
+/// It counts for who comes later, until there is a listener.
+#[test]
+fn reuse_may_be_said_after_the_bind() {
+    for local in ["192.0.2.1", "0.0.0.0", "::"] {
+        for peer in [None, Some((ip("192.0.2.9"), 1))] {
+            let mut world = World::new((6000, 6001), 4);
+            let first = Want { remote: peer, ..want(local, 7000) };
+            let (id, _) = world.bind(first).unwrap();
+            assert!(world.bind(reuse(first)).is_err());
+            for _ in 0..2 {
+                let Id { held, local, .. } = &mut world.ids[id];
+                world.ports.share(held, *local);
+            }
+            assert!(world.bind(first).is_err());
+            let (other, _) = world.bind(reuse(first)).unwrap();
+            assert_eq!(world.listen(id), Err(PortError::ListenConflict));
+            world.release(other);
+            let alone = if peer.is_some() { Err(PortError::ListenConflict) } else { Ok(()) };
+            assert_eq!(world.listen(id), alone);
+            assert_eq!(world.bind(reuse(first)).is_err(), peer.is_none());
+            world.release_all_and_assert_clean();
+        }
+    }
+    // Who owns nothing shares nothing.
+    let mut world = World::new((6000, 6001), 1);
+    world.ports.share(&mut Held::NONE.clone(), ip("0.0.0.0"));
+    world.release_all_and_assert_clean();
+}
+
 #[test]
 fn listeners_on_other_addresses_and_families_do_not_conflict() {
     let mut world = World::new((6000, 6001), 4);

@@ -66,7 +66,7 @@ impl Held {
         self.port
     }
 
-    /// Whether it was bound with REUSEADDR, and doesn't listen.
+    /// Whether it has REUSEADDR, and doesn't listen.
     pub const fn reuse(self) -> bool {
         self.flags & Held::REUSE != 0
     }
@@ -81,8 +81,8 @@ impl Held {
         self.flags & Held::TUPLE != 0
     }
 
-    pub(super) const fn clear_reuse(&mut self) {
-        self.flags &= !Held::REUSE;
+    pub(super) const fn set_reuse(&mut self, on: bool) {
+        self.flags = if on { self.flags | Held::REUSE } else { self.flags & !Held::REUSE };
     }
 
     pub(super) const fn peer(self) -> u32 {

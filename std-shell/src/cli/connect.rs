@@ -3,10 +3,10 @@
 use super::args::{self, Address, PrivateData};
 use super::events::Reporter;
 use super::failure::check_length;
-use super::output::{Failure, Outcome, Stop};
+use super::output::{Failure, Outcome};
 use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
-use nanocm::core::wire::roce::UDP_PORT;
+use super::source;
 use nanocm::core::wire::{Mad, Req};
 use nanocm::core::{Id as Handle, ServiceId};
 use nanocm::{
@@ -14,7 +14,7 @@ use nanocm::{
     PortSpace, Rejection,
 };
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -66,15 +66,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let lingering = if args.verbose { LINGERING } else { 0 };
     let room = (args.count as usize).min(args.parallel as usize + lingering);
     let cm = args.provider.cm(room)?;
-    let source = match args.from {
-        Some(from) => match provider::ip(from)? {
-            any if any.ip().to_canonical().is_unspecified() => {
-                choose_source(&cm, peer, any.port())?
-            }
-            from => use_source(&cm, from)?,
-        },
-        None => choose_source(&cm, peer, 0)?,
-    };
+    let source = source::open(&cm, args.from, peer)?;
     let channel = cm.channel()?;
     let mut client = Client {
         args,
@@ -82,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         channel: &channel,
         source,
         peer,
-        reporter: Reporter::new(args.json),
+        reporter: Reporter::new(args.json, PortSpace::Tcp),
         attempts: HashMap::new(),
         holds: BTreeSet::new(),
         lingering: HashMap::new(),
@@ -103,36 +95,6 @@ const LINGERING: usize = 16_384;
 
 /// After a signal peers have so long to agree to the end.
 const GRACE: Duration = Duration::from_secs(3);
-
-/// The local address as told.
-fn use_source(cm: &Cm, from: SocketAddr) -> Result<SocketAddr, Stop> {
-    cm.open(from)?;
-    Ok(from)
-}
-
-/// The route's local address; if that is a loopback address whose UDP port is taken, the first free one
-/// of 127.0.0.2 to 127.0.0.254.
-fn choose_source(cm: &Cm, peer: SocketAddr, port: u16) -> Result<SocketAddr, Stop> {
-    let mut source = cm.source_for(peer)?;
-    source.set_port(port);
-    let taken = match cm.open(source) {
-        Ok(()) => return Ok(source),
-        Err(error) => error,
-    };
-    let is_taken = matches!(&taken.cause, Cause::Open(open) if open.holder().is_some());
-    if !is_taken || !matches!(source.ip(), IpAddr::V4(ip) if ip.is_loopback()) {
-        return Err(taken.into());
-    }
-    // A bind is cheap, while asking who is in the way looks at every process.
-    let others = (2..=254).map(|last| Ipv4Addr::new(127, 0, 0, last));
-    for other in others.filter(|ip| UdpSocket::bind((*ip, UDP_PORT)).is_ok()) {
-        let other = SocketAddr::from((other, source.port()));
-        if cm.open(other).is_ok() {
-            return Ok(other);
-        }
-    }
-    Err(taken.into())
-}
 
 /// One connection on its way.
 struct Attempt {

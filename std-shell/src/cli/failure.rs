@@ -46,7 +46,7 @@ fn cause_name(cause: &Cause) -> &'static str {
         Cause::Listen(ListenError::ListenConflict) => "listen-conflict",
         Cause::Connect(ConnectError::PrivateDataTooLong { .. }) => TOO_LONG,
         Cause::Connect(ConnectError::AlreadyGone) | Cause::Closed => "closed",
-        Cause::Rejected(_) => "rejected",
+        Cause::Rejected(_) | Cause::SidrRejected(_) => "rejected",
         Cause::Unreachable(Unreachable::SendFailed(_)) => "send-failed",
         Cause::Unreachable(_) | Cause::TimedOut => "timeout",
         Cause::Host(_) | Cause::Io(_) => "host",

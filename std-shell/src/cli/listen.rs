@@ -7,7 +7,7 @@ use super::output::{Failure, Outcome};
 use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
 use nanocm::core::Id as Handle;
-use nanocm::core::wire::{Mad, Rej, Rep};
+use nanocm::core::conn::limits;
 use nanocm::{
     Cm, ConnParam, ConnState, Deadline, Event, EventChannel, EventKind, Id, PortSpace, RejectReason,
 };
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Listen for connections: accept them (or reject, with --reject) and report what happens
+/// Listen for connections or datagram services: accept or reject, and report what happens
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where to listen: 1.2.3.4:PORT, [v6]:PORT, 0.0.0.0:PORT for every address; port 0 for any
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Reject every request with this reason: a code (1-33, 35) or a name such as "consumer"
     #[arg(long, value_name = "REASON", value_parser = args::reject_reason)]
     reject: Option<RejectReason>,
-    /// Private data for the answer, as hexadecimal digits (accept 196 octets, reject 148)
+    /// Private data for the answer, as hexadecimal digits (accept 196 octets, reject 148; udp 136)
     #[arg(long, value_name = "HEX", default_value = "", value_parser = args::private_data)]
     private_data: PrivateData,
     /// How many requests may wait for an answer; 0 stands for 1024
@@ -54,29 +54,38 @@ enum Space {
     Udp,
 }
 
+impl From<Space> for PortSpace {
+    fn from(space: Space) -> PortSpace {
+        match space {
+            Space::Tcp => PortSpace::Tcp,
+            Space::Udp => PortSpace::Udp,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Outcome {
-    if args.space == Space::Udp {
-        return Err(no_datagrams().into());
-    }
-    match args.reject {
-        Some(_) => check_length(&args.private_data.0, "REJ", Rej::<&Mad>::PRIVATE_DATA)?,
-        None => check_length(&args.private_data.0, "REP", Rep::<&Mad>::PRIVATE_DATA)?,
-    }
+    let (answer, limit) = match (args.space, args.reject) {
+        (Space::Tcp, None) => ("REP", limits::REP),
+        (Space::Tcp, Some(_)) => ("REJ", limits::REJ),
+        (Space::Udp, _) => ("SIDR_REP", limits::SIDR_REP),
+    };
+    check_length(&args.private_data.0, answer, limit)?;
     let address = provider::ip(args.address)?;
     let mut signals = Signals::take().map_err(signals::failure)?;
     let cm = args.provider.cm(CONNECTIONS)?;
     let channel = cm.channel()?;
-    let listener = cm.create_id(&channel, PortSpace::Tcp)?;
+    let listener = cm.create_id(&channel, args.space.into())?;
     listener.bind(address)?;
     listener.listen(args.backlog)?;
     let mut server = Server {
         args,
         cm: &cm,
         listener: listener.handle(),
-        reporter: Reporter::new(args.json),
+        reporter: Reporter::new(args.json, args.space.into()),
+        qpn: (args.space == Space::Udp).then(|| cm.next_qpn()),
         connections: HashMap::new(),
         over: HashSet::new(),
-        rejected: VecDeque::new(),
+        answered: VecDeque::new(),
         ended: 0,
     };
     let local = listener.local_addr().unwrap_or(address);
@@ -94,20 +103,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-fn no_datagrams() -> Failure {
-    let message = "datagram services (SIDR) are not part of this version".to_owned();
-    let mut failure = Failure::new(libc::EOPNOTSUPP, "unsupported", message);
-    failure.advice = Some("use `--space tcp`".to_owned());
-    failure
-}
-
 /// Room for so many connections at a time.
 const CONNECTIONS: usize = 16_384;
 
-/// A rejected request's identifier is kept so long, to answer a repetition alike, while there are not
-/// too many of them.
-const KEEP_REJECTED: Duration = Duration::from_secs(30);
-const MOST_REJECTED: usize = CONNECTIONS / 4;
+/// The identifier of a request that has its only answer, a rejection or a datagram service's queue pair,
+/// is kept so long, to answer a repetition alike, while there are not too many of them.
+const KEEP_ANSWERED: Duration = Duration::from_secs(30);
+const MOST_ANSWERED: usize = CONNECTIONS / 4;
 
 /// After a signal peers have so long to agree to the end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -117,10 +119,12 @@ struct Server<'a> {
     cm: &'a Cm,
     listener: Handle,
     reporter: Reporter,
+    /// Of a datagram service, which has one.
+    qpn: Option<u32>,
     connections: HashMap<Handle, Id>,
     /// Which of them were told DISCONNECTED.
     over: HashSet<Handle>,
-    rejected: VecDeque<(Instant, Id)>,
+    answered: VecDeque<(Instant, Id)>,
     ended: u64,
 }
 
@@ -130,8 +134,8 @@ impl Server<'_> {
     }
 
     fn take_events(&mut self, channel: &EventChannel) -> Outcome {
-        self.forget_rejected();
-        // Not for ever: signals and rejected requests have their turn too.
+        self.forget_answered();
+        // Not for ever: signals and answered requests have their turn too.
         for _ in 0..EVENTS_PER_TURN {
             if self.is_done() {
                 break;
@@ -142,12 +146,12 @@ impl Server<'_> {
         Ok(())
     }
 
-    fn forget_rejected(&mut self) {
+    fn forget_answered(&mut self) {
         let now = Instant::now();
-        while self.rejected.front().is_some_and(|(at, _)| *at + KEEP_REJECTED < now)
-            || self.rejected.len() > MOST_REJECTED
+        while self.answered.front().is_some_and(|(at, _)| *at + KEEP_ANSWERED < now)
+            || self.answered.len() > MOST_ANSWERED
         {
-            self.rejected.pop_front();
+            self.answered.pop_front();
         }
     }
 
@@ -198,29 +202,39 @@ impl Server<'_> {
     }
 
     fn answer(&mut self, request: &Event, id: Id) -> Outcome {
-        if let Some(reason) = self.args.reject {
-            if id.reject(reason, &self.args.private_data.0).is_ok() {
-                self.rejected.push_back((Instant::now(), id));
-                self.ended += 1;
-                self.reporter.rejected_by_us(request, self.listener, reason)?;
-                self.reporter.forget(request.id);
-            } else {
-                // The peer gave up meanwhile, as the next event says.
-                self.connections.insert(request.id, id);
-            }
-            return Ok(());
-        }
-        let mut param = ConnParam::new(self.cm.next_qpn());
+        let mut param = ConnParam::new(self.qpn.unwrap_or_else(|| self.cm.next_qpn()));
         param.private_data = &self.args.private_data.0;
         if let EventKind::ConnectRequest { peer, .. } = request.kind {
             param.responder_resources = peer.responder_resources;
             param.initiator_depth = peer.initiator_depth;
         }
-        // Refused only if the peer gave up meanwhile, as the next event says.
-        if let Err(error) = id.accept(&param) {
-            log::debug!("{error}");
+        let done = match self.args.reject {
+            Some(reason) => id.reject(reason, param.private_data),
+            None => id.accept(&param),
+        };
+        let is_last = match (done, self.args.space, self.args.reject) {
+            // The peer gave up meanwhile, as the next event says.
+            (Err(error), ..) => {
+                log::debug!("{error}");
+                false
+            }
+            (Ok(()), Space::Tcp, None) => false,
+            (Ok(()), Space::Udp, None) => {
+                self.reporter.answered(request, self.listener, param.qpn, param.qkey)?;
+                true
+            }
+            (Ok(()), _, Some(reason)) => {
+                self.reporter.rejected_by_us(request, self.listener, reason)?;
+                true
+            }
+        };
+        if is_last {
+            self.ended += 1;
+            self.answered.push_back((Instant::now(), id));
+            self.reporter.forget(request.id);
+        } else {
+            self.connections.insert(request.id, id);
         }
-        self.connections.insert(request.id, id);
         Ok(())
     }
 

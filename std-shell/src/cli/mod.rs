@@ -10,6 +10,7 @@
 //! | `events.rs` | an event as a JSON object or a sentence |
 //! | `failure.rs` | the library's errors as the program reports them |
 //! | `provider.rs` | `--provider` |
+//! | `source.rs` | `--from` |
 //! | `signals.rs` | SIGINT and SIGTERM as something to poll |
 //! | `decode.rs`, `states.rs`, … | a subcommand each |
 //!
@@ -27,7 +28,9 @@ mod listen;
 mod output;
 mod provider;
 mod record;
+mod resolve;
 mod signals;
+mod source;
 mod states;
 mod summary;
 
@@ -50,6 +53,7 @@ enum Command {
     Demo(demo::Args),
     Listen(listen::Args),
     Connect(connect::Args),
+    Resolve(resolve::Args),
     Decode(decode::Args),
     States(states::Args),
 }
@@ -59,6 +63,7 @@ Examples:
   nanocm demo                         two endpoints meet, with real packets
   nanocm listen 10.0.0.1:7471         accept whoever connects (Linux's rping, cmtime, ...)
   nanocm connect 10.0.0.2:7471        connect, disconnect, say what happened
+  nanocm resolve 10.0.0.2:7174        find a datagram service (Linux's udaddy, ...)
   nanocm decode rping.pcap            one line per CM message
   nanocm decode --ladder rping.pcap   each conversation drawn as a ladder
   nanocm decode --json rping.pcap     one JSON object per CM message
@@ -88,6 +93,7 @@ fn execute(command: &Command) -> ExitCode {
             Err(output::Stop::Unread) => ExitCode::FAILURE,
             outcome => output::exit(args.json, outcome),
         },
+        Command::Resolve(args) => output::exit(args.json, resolve::run(args)),
         Command::Decode(args) => output::exit(args.json, decode::run(args)),
         Command::States(args) => output::exit(false, states::run(args)),
     }

@@ -18,4 +18,5 @@ mod errors;
 mod faults;
 mod futures;
 mod migrate;
+mod sidr;
 mod udp;

@@ -3,8 +3,8 @@
 use nanocm::core::{Id, Path};
 use nanocm::provider::Mem;
 use nanocm::{
-    Backend, Cause, ConnParam, ConnState, Counters, Engine, IdOption, InUse, PortSpace, QpAttrs,
-    QpState, RejectReason, State, Told, Turn,
+    Backend, Cause, ConnParam, ConnState, Counters, Engine, IdOption, InUse, PeerParam, PortSpace,
+    QpAttrs, QpState, RejectReason, State, Told, Turn,
 };
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -72,6 +72,7 @@ impl Backend for Slow {
         conn_state(id: Id) -> Result<ConnState, Cause>;
         local_addr(id: Id) -> Result<SocketAddr, Cause>;
         peer_addr(id: Id) -> Result<SocketAddr, Cause>;
+        peer_param(id: Id) -> Result<PeerParam, Cause>;
         path(id: Id) -> Result<Option<Path>, Cause>;
         qp_attrs(id: Id, to: QpState) -> Result<QpAttrs, Cause>;
         counters() -> Counters;

@@ -5,7 +5,6 @@ use crate::isolated;
 use crate::process::*;
 use crate::wire::Wire;
 use serde_json::Value;
-use std::process::{Child, Command, Stdio};
 
 /// The field of the first event.
 fn first(ended: &Ended, field: &str) -> String {
@@ -162,43 +161,6 @@ fn ipv6_loopback() {
         assert!(first(&client, "local").starts_with(&format!("[{from}]:")));
         assert_eq!(listener.event("CONNECT_REQUEST")["local"], format!("[{to}]:7471"));
         listener.end().with(0);
-    }
-}
-
-/// A second namespace, at the other end of the wire.
-struct Neighbour(Child);
-
-impl Neighbour {
-    /// `right`, with fe80::b and 10.9.0.3, moves over there.
-    fn new() -> Neighbour {
-        let mut shell = Command::new("unshare");
-        shell.args(["-n", "sh", "-c", "echo ready; exec sleep 1000"]).stdout(Stdio::piped());
-        let mut child = shell.spawn().expect("unshare");
-        let mut ready = [0; 5];
-        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
-        let pid = child.id();
-        sh(&format!(
-            "ip link set right netns {pid}
-             nsenter -t {pid} -n ip link set lo up
-             nsenter -t {pid} -n ip addr add 10.9.0.3/24 dev right
-             nsenter -t {pid} -n ip addr add fe80::b/64 dev right nodad
-             nsenter -t {pid} -n ip link set right up"
-        ));
-        Neighbour(child)
-    }
-
-    fn start(&self, arguments: &str) -> Program {
-        let mut command = Command::new("nsenter");
-        let pid = self.0.id().to_string();
-        command.args(["-t", &pid, "-n", env!("CARGO_BIN_EXE_nanocm")]);
-        start_as(&mut command, arguments)
-    }
-}
-
-impl Drop for Neighbour {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

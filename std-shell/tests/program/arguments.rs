@@ -33,7 +33,12 @@ fn each_mistake_ends_with_2_and_a_sentence() {
         ("listen 10.0.0.1:1 --space sdp", "tcp, udp"),
         ("listen 10.0.0.1:1 --backlog many", "--backlog"),
         ("listen 10.0.0.1:1 --count -3", "-3"),
+        ("resolve 10.0.0.1", "the port is missing"),
+        ("resolve 10.0.0.1:0", "port 0 can't be connected to"),
+        ("resolve 10.0.0.1:1 --timeout 0", "--timeout"),
+        ("resolve 10.0.0.1:1 --count 2", "--count"),
         ("connect", "<ADDR:PORT>"),
+        ("resolve", "<ADDR:PORT>"),
         ("listen", "<ADDR:PORT>"),
         ("decode", "<FILE>"),
         ("decode x --json --ladder", "--ladder"),
@@ -75,7 +80,8 @@ fn what_is_not_built_yet_is_refused_plainly() {
     for (arguments, cause) in [
         ("listen 127.0.0.1:1 --provider kernel", "provider"),
         ("listen 127.0.0.1:1 --provider umad:mlx5_0/1", "provider"),
-        ("listen 127.0.0.1:1 --space udp", "unsupported"),
+        ("resolve 127.0.0.1:1 --provider kernel", "provider"),
+        ("resolve gid:[fe80::1]:1", "provider"),
         ("listen gid:[fe80::1]:1", "provider"),
         ("connect 127.0.0.1:1 --provider kernel", "provider"),
         ("connect gid:[fe80::1]:1", "provider"),
@@ -93,6 +99,8 @@ fn private_data_that_does_not_fit_is_refused_with_the_limit() {
         ("connect 127.0.0.1:1", "REQ", 56),
         ("listen 127.0.0.1:1", "REP", 196),
         ("listen 127.0.0.1:1 --reject 28", "REJ", 148),
+        ("listen 127.0.0.1:1 --space udp", "SIDR_REP", 136),
+        ("listen 127.0.0.1:1 --space udp --reject 28", "SIDR_REP", 136),
     ] {
         let data = "00".repeat(limit + 1);
         let error = run(&format!("{arguments} --private-data {data} --json"))

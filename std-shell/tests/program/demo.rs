@@ -6,10 +6,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+const CHECKS: usize = 17;
+
 #[track_caller]
 fn all_held(ended: &Ended) {
     let checks: Vec<_> = ended.lines.iter().filter(|line| line.starts_with("  ok   ")).collect();
-    assert_eq!(checks.len(), 13, "{:#?}", ended.lines);
+    assert_eq!(checks.len(), CHECKS, "{:#?}", ended.lines);
     assert!(!ended.lines.iter().any(|line| line.contains("FAIL")), "{:#?}", ended.lines);
 }
 
@@ -19,7 +21,18 @@ fn it_plays_and_checks_itself() {
     let ended = run("demo").with(0);
     all_held(&ended);
     let has = |part: &str| ended.lines.iter().any(|line| line.contains(part));
-    for part in ["REQ ", "REP ", "RTU", "DREQ", "DREP", "REJ ", "lost on the way", "reason 8"] {
+    for part in [
+        "REQ ",
+        "REP ",
+        "RTU",
+        "DREQ",
+        "DREP",
+        "REJ ",
+        "lost on the way",
+        "reason 8",
+        "SIDR_REQ ",
+        "SIDR_REP ",
+    ] {
         assert!(has(part), "{part}: {:#?}", ended.lines);
     }
     assert!(has("127.0.0.1 ---> 127.0.0.2") && has("127.0.0.2 ---> 127.0.0.1"));
@@ -45,8 +58,8 @@ fn its_json_is_one_object_a_line() {
         }
     }
     let count = |name: &str| ended.names().iter().filter(|other| *other == name).count();
-    assert_eq!((count("SCENE"), count("CHECK")), (5, 13));
-    assert!(count("MESSAGE") >= 15);
+    assert_eq!((count("SCENE"), count("CHECK")), (6, CHECKS));
+    assert!(count("MESSAGE") >= 19);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod demo;
 mod events;
 mod many;
 mod output;
+mod resolve;
 mod signals;
 mod states;
 mod unanswered;

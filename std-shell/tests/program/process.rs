@@ -225,3 +225,40 @@ pub(crate) fn veth() {
         routes.contains("local fe80::a ") && routes.contains("local fe80::b ")
     });
 }
+
+/// A second namespace, at the other end of the wire.
+pub(crate) struct Neighbour(Child);
+
+impl Neighbour {
+    /// `right`, with fe80::b and 10.9.0.3, moves over there.
+    pub(crate) fn new() -> Neighbour {
+        let mut shell = Command::new("unshare");
+        shell.args(["-n", "sh", "-c", "echo ready; exec sleep 1000"]).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("unshare");
+        let mut ready = [0; 5];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let pid = child.id();
+        sh(&format!(
+            "ip link set right netns {pid}
+             nsenter -t {pid} -n ip link set lo up
+             nsenter -t {pid} -n ip addr add 10.9.0.3/24 dev right
+             nsenter -t {pid} -n ip addr add fe80::b/64 dev right nodad
+             nsenter -t {pid} -n ip link set right up"
+        ));
+        Neighbour(child)
+    }
+
+    pub(crate) fn start(&self, arguments: &str) -> Program {
+        let mut command = Command::new("nsenter");
+        let pid = self.0.id().to_string();
+        command.args(["-t", &pid, "-n", env!("CARGO_BIN_EXE_nanocm")]);
+        start_as(&mut command, arguments)
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -11,6 +11,8 @@ pub(crate) struct Datagram {
     pub(crate) traffic_class: u8,
     /// The CM message's number.
     pub(crate) attribute: u16,
+    /// What UDP carries.
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Wire {
@@ -46,6 +48,7 @@ fn parse(packet: &[u8]) -> Option<Datagram> {
         return None;
     }
     // UDP, BTH and DETH, then the MAD's header with the attribute.
-    let attribute = packet.get(udp + 8 + 20 + 16..)?.first_chunk()?;
-    Some(Datagram { traffic_class, attribute: u16::from_be_bytes(*attribute) })
+    let payload = packet.get(udp + 8..)?.to_vec();
+    let attribute = u16::from_be_bytes(*payload.get(20 + 16..)?.first_chunk()?);
+    Some(Datagram { traffic_class, attribute, payload })
 }

@@ -141,7 +141,8 @@ impl Pair<'_, '_> {
                 assert_eq!(left, self.key_left(&owner));
                 false
             }
-            (Some(owner), 4..=5) => self.listen(index, owner),
+            (Some(owner), 4) => self.listen(index, owner),
+            (Some(owner), 5) => self.share(index, owner),
             (Some(owner), _) => self.relocate(index, owner),
         };
         if let (true, Some(before)) = (refused, &before) {
@@ -252,6 +253,15 @@ impl Pair<'_, '_> {
         let id = &mut self.ids[index];
         assert_eq!(self.ports.listen(&mut id.held, id.local), wanted);
         !may
+    }
+
+    fn share(&mut self, index: usize, mut owner: Owner) -> bool {
+        owner.want.reuse = true;
+        self.owners[index] = Some(owner);
+        let id = &mut self.ids[index];
+        self.ports.share(&mut id.held, id.local);
+        assert!(id.held.reuse());
+        false
     }
 
     fn relocate(&mut self, index: usize, owner: Owner) -> bool {

@@ -4,9 +4,10 @@ use super::super::output::Outcome;
 use super::tap::Wire;
 use super::{CLIENT, SERVER, Show};
 use nanocm::core::wire::Attribute;
+use nanocm::future::Service;
 use nanocm::{
-    Cause, Cm, ConnParam, Connection, Deadline, DisconnectCause, Error, Listener, RejectReason,
-    Rejection,
+    Cause, Cm, ConnParam, Connection, Deadline, DisconnectCause, Error, Event, Listener, PortSpace,
+    RejectReason, Rejection, SidrStatus,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ pub(super) fn play(client: &Cm, server: &Cm, wire: &Arc<Wire>, show: &Arc<Show>)
     stage.connection()?;
     stage.rejection()?;
     stage.nobody_there()?;
-    stage.lost_request()
+    stage.lost_request()?;
+    stage.datagrams()
 }
 
 struct Stage<'a> {
@@ -97,6 +99,49 @@ impl Stage<'_> {
         self.show.check("one REQ was lost", self.wire.lost() == 1);
         self.show.check("one message was retransmitted", retransmitted == 1);
         self.part(connection, seen, &["REQ", "REQ", "REP", "RTU", "DREQ", "DREP"])
+    }
+
+    /// A datagram service: a question, an answer, no connection.
+    fn datagrams(&self) -> Outcome {
+        self.show.scene("5. A datagram service: which queue pair serves port 7471?")?;
+        let channel = self.server.channel()?;
+        let service = self.server.create_id(&channel, PortSpace::Udp)?;
+        service.bind(SocketAddr::new(SERVER, PORT))?;
+        service.listen(0)?;
+        let mut param = ConnParam::new(self.server.next_qpn());
+        param.private_data = b"at your service";
+        let (found, answered) = thread::scope(|scope| {
+            let server = scope.spawn(|| match channel.next(Deadline::after_secs(10))? {
+                Some(Event { request: Some(id), .. }) => id.accept(&param).map(|()| Some(id)),
+                _ => Ok(None),
+            });
+            (self.resolve(PORT), server.join())
+        });
+        let held = match &found {
+            Ok(found) => {
+                let (qpn, qkey) = (found.qpn(), found.qkey());
+                self.show.text(&format!("  -> QPN {qpn:#x} with Q_Key {qkey:#010x}"))?;
+                (qpn, qkey) == (param.qpn, param.qkey)
+                    && found.private_data().starts_with(b"at your service\0")
+            }
+            Err(_) => false,
+        };
+        self.show.check("the service's queue pair number, Q_Key and private data arrived", held);
+        self.show.check("the service's answer was sent", matches!(answered, Ok(Ok(Some(_)))));
+        let told = matches!(self.resolve(PORT + 1), Err(Error { cause: Cause::SidrRejected(why), .. })
+            if why.status == SidrStatus::UNSUPPORTED_SERVICE_ID);
+        self.show.check(
+            format!("asking for port {} was rejected: nothing serves it (status 1)", PORT + 1),
+            told,
+        );
+        self.expect_messages(&["SIDR_REQ", "SIDR_REP", "SIDR_REQ", "SIDR_REP"]);
+        Ok(())
+    }
+
+    fn resolve(&self, port: u16) -> Result<Service, Error> {
+        let (from, to) = (SocketAddr::new(CLIENT, 0), SocketAddr::new(SERVER, port));
+        let deadline = Deadline::after_secs(10);
+        self.client.resolve_with(Some(from), to, &ConnParam::new(0), deadline)
     }
 
     /// Connects both sides; the listener's view of the private data.

@@ -75,7 +75,7 @@ impl Wire {
         let millis = self.zero.elapsed().as_secs_f64() * 1000.0;
         let arrow = if is_lost { "--x " } else { "--->" };
         let note = if is_lost { "   (lost on the way)" } else { "" };
-        let line = format!("{millis:9.1} ms  {from} {arrow} {to}  {name:<5} {fields}{note}");
+        let line = format!("{millis:9.1} ms  {from} {arrow} {to}  {name:<8} {fields}{note}");
         let mut object = Object::new();
         object.insert("event".into(), "MESSAGE".into());
         object.insert("time".into(), events::now());
