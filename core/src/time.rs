@@ -76,6 +76,12 @@ impl Tick {
         self.0.wrapping_sub(other.0) as i32
     }
 
+    /// Nanoseconds that have passed since this tick when the clock shows `now`; 0 if it is to come.
+    pub(crate) const fn overdue(self, now: Tick) -> u64 {
+        let passed = now.ahead_of(self);
+        if passed > 0 { passed as u64 * MILLION } else { 0 }
+    }
+
     /// The earlier of two ticks.
     pub(crate) const fn min(self, other: Tick) -> Tick {
         if self.ahead_of(other) <= 0 { self } else { other }

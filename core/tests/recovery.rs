@@ -680,6 +680,35 @@ fn a_month_of_sleep_makes_everything_due_at_once() {
     }
 }
 
+/// Found by the fuzz target `ops`: ticks a month apart look the other way round.
+#[test]
+fn what_is_due_stays_due_however_long_nobody_asks() {
+    for days in [1, 5, 11, 13, 25, 400] {
+        World::new().of(Capacity::of(8)).solo(|mut solo| {
+            let ids: Vec<_> = (0..8).map(|_| solo.bring(ConnState::ReqSent, true).id).collect();
+            let mut mad = [0; 256];
+            for _ in 0..60 {
+                solo.now = solo.now + Duration::from_secs(days * 86_400);
+                let _ = solo.cm.poll_transmit(solo.now, &mut mad);
+                assert!(solo.cm.poll_at().unwrap() <= solo.now);
+            }
+            while solo.cm.handle_timeout(solo.now, 1) {}
+            solo.tells(&["UNREACHABLE"; 8]);
+            // Nothing was due for as long again: deadlines are kept to the second.
+            for _ in 0..60 {
+                solo.now = solo.now + Duration::from_secs(days * 86_400);
+                solo.cm.reset(ids[0]).unwrap();
+                solo.connect(ids[0]);
+                let at = solo.cm.poll_at().unwrap();
+                assert_about(at.saturating_since(solo.now), 1);
+                solo.wait(Duration::from_secs(40));
+                solo.tells(&["UNREACHABLE"]);
+            }
+            solo.assert_clean(&ids);
+        });
+    }
+}
+
 #[test]
 fn a_clock_that_goes_backwards_stands_still() {
     World::new().solo(|mut solo| {

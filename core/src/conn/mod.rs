@@ -135,6 +135,8 @@ pub(crate) struct Conns<'s> {
     /// Our clock, and the latest time that the caller has brought.
     now: Instant,
     seen: Instant,
+    /// Nanoseconds by which the earliest deadline may be overdue, at most.
+    overdue: u64,
     pub(crate) counters: Counters,
 }
 
@@ -164,12 +166,14 @@ impl<'s> Conns<'s> {
             config: *config,
             now: Instant::ZERO,
             seen: Instant::ZERO,
+            overdue: 0,
             counters: Counters::default(),
         })
     }
 
     /// Takes note of the time; the latest seen counts. Of a jump beyond every deadline (a suspended
-    /// machine) no more is felt than makes them all due: ticks a month apart cannot be compared.
+    /// machine), or while nobody handles what is due, no more is felt than makes them all due: ticks a
+    /// month apart cannot be compared.
     pub(crate) fn advance(&mut self, now: Instant) {
         if now > self.seen {
             self.pass(now);
@@ -179,9 +183,16 @@ impl<'s> Conns<'s> {
     /// Apart from [`advance`](Self::advance), which is in every call.
     #[inline(never)]
     fn pass(&mut self, now: Instant) {
-        let passed = now.as_nanos() - self.seen.as_nanos();
         let most = Span::LONGEST.as_nanos();
-        let felt = if self.deadlines.is_empty() { passed } else { passed.min(most) };
+        let mut felt = now.as_nanos() - self.seen.as_nanos();
+        if felt > most - self.overdue {
+            self.overdue = 0;
+            if let Some(earliest) = self.deadlines.earliest() {
+                self.overdue = earliest.overdue(Tick::at(self.now)).min(most);
+                felt = felt.min(most - self.overdue);
+            }
+        }
+        self.overdue = self.overdue.saturating_add(felt).min(most);
         self.seen = now;
         self.now = Instant::from_nanos(self.now.as_nanos() + felt);
     }

@@ -195,7 +195,7 @@ impl Pair<'_> {
         }
         self.run_for(Duration::from_secs(600));
         for app in &self.apps {
-            assert!(app.cm.is_clean(), "something is left: {:?}", app.cm);
+            assert!(app.cm.is_clean(), "something is left: {:?}", app.cm.in_use());
         }
     }
 
