@@ -57,6 +57,7 @@ impl Peer {
     pub(crate) fn req(&self, local: IpAddr, port: u16) -> Mad {
         let mut mad = [0; MAD_LEN];
         let mut req = Req::emit(&mut mad, u64::from(self.comm_id));
+        let (source, destination) = (Gid::from_ip(self.ip), Gid::from_ip(local));
         req.set_local_comm_id(self.comm_id)
             .set_service_id(ServiceId::new(PortSpace::Tcp, port))
             .set_local_ca_guid(self.ca_guid)
@@ -64,11 +65,11 @@ impl Peer {
             .set_starting_psn(self.qpn)
             .set_path_mtu(3)
             .set_partition_key(0xffff)
-            .set_primary_local_gid(Gid::from_ip(self.ip))
-            .set_primary_remote_gid(Gid::from_ip(local))
+            .set_primary_local_gid(source)
+            .set_primary_remote_gid(destination)
             .set_primary_hop_limit(64)
             .set_primary_local_ack_timeout(17);
-        req.set_ip_cm(&IpCmHeader { source_port: 40_000, source: self.ip, destination: local });
+        req.set_ip_cm(&IpCmHeader { source_port: 40_000, source, destination });
         mad
     }
 

@@ -58,12 +58,18 @@ impl Gid {
 
     /// Whether this is the wildcard of its family: `0.0.0.0` (mapped) or `::`.
     pub fn is_wildcard(self) -> bool {
-        self.to_ip().is_unspecified()
+        let [a, b, c, d] = self.words();
+        a | b | d == 0 && (c == 0 || c == MAPPED)
     }
 
     /// Whether this is a loopback address: `127.0.0.0/8` (mapped) or `::1`.
     pub fn is_loopback(self) -> bool {
         self.to_ip().is_loopback()
+    }
+
+    /// Whether this is a multicast address: `224.0.0.0/4` (mapped) or `ff00::/8`.
+    pub const fn is_multicast(self) -> bool {
+        if self.is_v4() { self.0[12] >> 4 == 0xe } else { self.0[0] == 0xff }
     }
 
     /// Whether this is an IPv6 link-local address, `fe80::/10`: one per interface, so it needs a

@@ -53,7 +53,7 @@ impl Cm<'_> {
             bump(&mut self.conns.counters.bad_ip_cm_header);
             return self.refuse(path, req, RejectReason::CONSUMER);
         };
-        let destination = ScopedIp::new(header.destination.into(), path.scope());
+        let destination = ScopedIp::new(header.destination, path.scope());
         let Some(listener) = self.ids.find_listener(service, destination) else {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse(path, req, RejectReason::INVALID_SERVICE_ID);
@@ -90,8 +90,8 @@ impl Cm<'_> {
         header: Result<IpCmHeader, IpCmError>,
     ) -> Option<IpCmHeader> {
         let header = header.ok()?;
-        let destination = ScopedIp::new(header.destination.into(), path.scope());
-        let from_nobody = header.source.is_unspecified() || header.source.is_multicast();
+        let destination = ScopedIp::new(header.destination, path.scope());
+        let from_nobody = header.source.is_wildcard() || header.source.is_multicast();
         (self.gids.find(destination).is_some() && !from_nobody).then_some(header)
     }
 
@@ -120,7 +120,7 @@ impl Cm<'_> {
             bump(&mut self.conns.counters.bad_ip_cm_header);
             return self.refuse_sidr(path, req, SidrStatus::REJECTED);
         };
-        let destination = ScopedIp::new(header.destination.into(), path.scope());
+        let destination = ScopedIp::new(header.destination, path.scope());
         let Some(listener) = self.ids.find_listener(service, destination) else {
             bump(&mut self.conns.counters.no_listener);
             return self.refuse_sidr(path, req, SidrStatus::UNSUPPORTED_SERVICE_ID);

@@ -106,7 +106,10 @@ fn a_req_says_what_the_application_and_the_route_say() {
         assert_eq!(req.service_id(), ServiceId::new(PortSpace::Tcp, 7471));
         assert_eq!(req.primary_local_gid(), a.into());
         assert_eq!(req.primary_remote_gid(), b.into());
-        assert_eq!(req.ip_cm(), Ok(IpCmHeader { source_port: port, source: a, destination: b }));
+        assert_eq!(
+            req.ip_cm(),
+            Ok(IpCmHeader { source_port: port, source: a.into(), destination: b.into() })
+        );
         assert_eq!(req.primary_flow_label(), (u32::from(port) * 31 + 7471) & 0xf_ffff);
         assert_eq!(req.local_ca_guid(), 0x0200_0000_0000_0001);
         assert_eq!((req.remote_cm_response_timeout(), req.local_cm_response_timeout()), (20, 18));

@@ -107,7 +107,7 @@ fn s4_a_bound_identifier_goes_where_it_was_sent_last() {
         solo.connect(id);
         let req = solo.says(&["REQ"])[0];
         let header = Req(&req).ip_cm().unwrap();
-        assert_eq!((header.destination, header.source_port), (to.ip(), 5000));
+        assert_eq!((header.destination, header.source_port), (to.ip().into(), 5000));
         assert_eq!(Req(&req).service_id().to_port(), Some((PortSpace::Tcp, 9)));
         assert_eq!(solo.cm.in_use(), (1, 1));
         solo.assert_clean(&[id]);

@@ -301,7 +301,7 @@ fn requests_carry_the_prefix_and_linuxs_fields() {
         assert_eq!(req.request_id() >> 24, 0x5a);
         assert_eq!((req.partition_key(), req.service_id().0), (0xffff, 0x0002_0000 | 7471));
         let header = req.ip_cm().unwrap();
-        assert_eq!((header.source, header.destination), (solo.ip, peer.ip));
+        assert_eq!((header.source, header.destination), (solo.ip.into(), peer.ip.into()));
         assert_eq!(View::new(&sent).attribute(), Attribute::SIDR_REQ);
         solo.assert_clean(&[id]);
     });

@@ -95,8 +95,8 @@ impl Endpoints {
     fn header(&self) -> IpCmHeader {
         IpCmHeader {
             source_port: self.local_port,
-            source: self.local.gid.to_ip(),
-            destination: self.remote.gid.to_ip(),
+            source: self.local.gid,
+            destination: self.remote.gid,
         }
     }
 }

@@ -126,8 +126,8 @@ impl Ids<'_> {
         }
         let slot = self.slot_mut(index);
         slot.conn = Link::to(conn);
-        slot.local = Gid::from_ip(header.destination);
-        slot.remote = Gid::from_ip(header.source);
+        slot.local = header.destination;
+        slot.remote = header.source;
         slot.scope = scope;
         slot.local_port = local_port;
         slot.remote_port = header.source_port;

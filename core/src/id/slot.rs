@@ -205,7 +205,13 @@ impl IdSlot {
     }
 
     pub(super) fn space(&self) -> PortSpace {
-        PortSpace::ALL[usize::from(self.space) % PortSpace::ALL.len()]
+        match self.space {
+            0 => PortSpace::Sdp,
+            1 => PortSpace::Ipoib,
+            2 => PortSpace::Tcp,
+            3 => PortSpace::Udp,
+            _ => PortSpace::Ib,
+        }
     }
 
     pub(super) fn errno(&self) -> i32 {

@@ -30,6 +30,10 @@ pub struct Peer {
 }
 
 impl Peer {
+    fn header(&self, to: IpAddr) -> IpCmHeader {
+        IpCmHeader { source_port: 38784, source: self.ip.into(), destination: to.into() }
+    }
+
     /// A REQ to the service of this port on `to`, as from Linux.
     pub fn req(&self, to: IpAddr, port: u16) -> Mad {
         let mut mad = [0; 256];
@@ -55,7 +59,7 @@ impl Peer {
             .set_primary_flow_label(0x27486)
             .set_primary_hop_limit(64)
             .set_primary_local_ack_timeout(17)
-            .set_ip_cm(&IpCmHeader { source_port: 38784, source: self.ip, destination: to });
+            .set_ip_cm(&self.header(to));
         mad
     }
 
@@ -128,7 +132,7 @@ impl Peer {
             .set_request_id(self.comm_id)
             .set_partition_key(0xffff)
             .set_service_id(ServiceId::new(PortSpace::Udp, port))
-            .set_ip_cm(&IpCmHeader { source_port: 38784, source: self.ip, destination: to });
+            .set_ip_cm(&self.header(to));
         mad
     }
 

@@ -2,15 +2,16 @@
 //! carries in the first 36 octets of its private data.
 //!
 //! Read first: Annex A11 (service IDs and this header). An IPv4 address stands in the last four of
-//! sixteen octets and is zero padded, not `::ffff:`-mapped.
+//! sixteen octets and is zero padded, not `::ffff:`-mapped as in a GID.
 
 use core::borrow::BorrowMut;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 
 use super::bits::{octets, octets_mut, part, part_mut};
 use super::field::set_prefix;
 use super::{Mad, PrivateDataTooLong, Req, SidrReq};
+use crate::addr::Gid;
 
 /// Octets of the header.
 pub const LEN: usize = 36;
@@ -20,10 +21,10 @@ pub const LEN: usize = 36;
 pub struct IpCmHeader {
     /// Source port of the active side; 0 is legal.
     pub source_port: u16,
-    /// Address of the active side.
-    pub source: IpAddr,
-    /// Address of the passive side.
-    pub destination: IpAddr,
+    /// Address of the active side; IPv4 in mapped form.
+    pub source: Gid,
+    /// Address of the passive side; likewise.
+    pub destination: Gid,
 }
 
 impl IpCmHeader {
@@ -37,16 +38,16 @@ impl IpCmHeader {
     #[inline]
     pub fn emit(&self) -> [u8; LEN] {
         let mut header = [0; LEN];
-        let (version, source, destination) = match (self.source, self.destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                (4, padded(source), padded(destination))
-            }
-            (source, destination) => (6, mapped(source), mapped(destination)),
-        };
-        header[1] = version << 4;
-        [header[2], header[3]] = self.source_port.to_be_bytes();
-        *part_mut::<4, 16, LEN>(&mut header) = source;
-        *part_mut::<20, 16, LEN>(&mut header) = destination;
+        *part_mut::<2, 2, LEN>(&mut header) = self.source_port.to_be_bytes();
+        *part_mut::<4, 16, LEN>(&mut header) = self.source.0;
+        *part_mut::<20, 16, LEN>(&mut header) = self.destination.0;
+        if self.source.is_v4() && self.destination.is_v4() {
+            header[1] = 4 << 4;
+            *part_mut::<14, 2, LEN>(&mut header) = [0; 2];
+            *part_mut::<30, 2, LEN>(&mut header) = [0; 2];
+        } else {
+            header[1] = 6 << 4;
+        }
         header
     }
 }
@@ -105,13 +106,11 @@ impl<'a> IpCmView<'a> {
     }
 
     /// Address of the active side; IPv4 if the IP version is 4.
-    #[inline(always)]
     pub fn source(&self) -> IpAddr {
         self.address(part::<4, 16, LEN>(self.0))
     }
 
     /// Address of the passive side; IPv4 if the IP version is 4.
-    #[inline(always)]
     pub fn destination(&self) -> IpAddr {
         self.address(part::<20, 16, LEN>(self.0))
     }
@@ -127,30 +126,26 @@ impl<'a> IpCmView<'a> {
         }
         Ok(IpCmHeader {
             source_port: self.source_port(),
-            source: self.source(),
-            destination: self.destination(),
+            source: self.gid(part::<4, 16, LEN>(self.0)),
+            destination: self.gid(part::<20, 16, LEN>(self.0)),
         })
     }
 
-    #[inline(always)]
     fn address(&self, octets: &[u8; 16]) -> IpAddr {
-        if self.ip_version() == 4 {
-            IpAddr::V4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]))
-        } else {
-            IpAddr::V6(Ipv6Addr::from(*octets))
+        match self.ip_version() {
+            4 => self.gid(octets).to_ip(),
+            _ => IpAddr::from(*octets),
         }
     }
-}
 
-fn padded(v4: Ipv4Addr) -> [u8; 16] {
-    let [a, b, c, d] = v4.octets();
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
-}
-
-fn mapped(ip: IpAddr) -> [u8; 16] {
-    match ip {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
+    /// What stands before the four octets of an IPv4 address counts for nothing.
+    #[inline]
+    fn gid(&self, octets: &[u8; 16]) -> Gid {
+        let mut gid = Gid(*octets);
+        if self.ip_version() == 4 {
+            *part_mut::<0, 12, 16>(&mut gid.0) = *part::<0, 12, 16>(&Gid::V4_WILDCARD.0);
+        }
+        gid
     }
 }
 

@@ -54,7 +54,7 @@ fn i1_a_link_local_destination_without_scope_is_refused_at_once() {
         solo.connect(id);
         let req = solo.says(&["REQ"])[0];
         let header = Req(&req).ip_cm().unwrap();
-        assert_eq!((header.source, header.destination), (from, remote));
+        assert_eq!((header.source, header.destination), (from.into(), remote.into()));
         assert_eq!(Req(&req).primary_local_gid(), Gid::from_ip(from));
         assert_eq!(Req(&req).local_ca_guid(), 1, "the device on that link");
         solo.assert_clean(&[id]);

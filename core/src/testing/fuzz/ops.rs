@@ -2,7 +2,7 @@
 
 use super::Input;
 use super::app::{Action, App, Step, ib_path, nth, numbered, remember, remote, v4, v6};
-use crate::addr::{Path, PortSpace, RocePath, ServiceId};
+use crate::addr::{Gid, Path, PortSpace, RocePath, ServiceId};
 use crate::testing::{Capacity, Memory, Peer, STARTS, comm_id, name};
 use crate::wire::roce::FrameFault;
 use crate::wire::{Apr, Lap, Mad, MessageKind, RejectReason, Rep, Req, SidrStatus};
@@ -168,8 +168,8 @@ impl Ops<'_> {
             11 => {
                 let header = crate::wire::IpCmHeader {
                     source_port: 9,
-                    source: if a & 0x80 == 0 { v4(77) } else { IpAddr::from([0, 0, 0, 0]) },
-                    destination: if b & 1 == 0 { ours } else { v4(79) },
+                    source: if a & 0x80 == 0 { v4(77).into() } else { Gid::V4_WILDCARD },
+                    destination: if b & 1 == 0 { ours } else { v4(79) }.into(),
                 };
                 req.set_ip_cm(&header);
             }

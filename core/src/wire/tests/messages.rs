@@ -7,6 +7,10 @@ use super::*;
 use crate::wire::check::{check, check_names};
 use crate::wire::field::{FieldInfo, Kind};
 
+fn gid(ip: &str) -> Gid {
+    ip.parse::<IpAddr>().unwrap().into()
+}
+
 #[test]
 fn the_req_that_linux_sends_reads_as_the_fact_sheet_says() {
     let mad = captured_mad("REQ");
@@ -35,8 +39,8 @@ fn the_req_that_linux_sends_reads_as_the_fact_sheet_says() {
     assert!(!req.sap_supported());
     let header = req.ip_cm().unwrap();
     assert_eq!(header.source_port, 0x9780);
-    assert_eq!(header.source, "10.99.0.2".parse::<IpAddr>().unwrap());
-    assert_eq!(header.destination, "10.99.0.1".parse::<IpAddr>().unwrap());
+    assert_eq!(header.source, gid("10.99.0.2"));
+    assert_eq!(header.destination, gid("10.99.0.1"));
     assert_eq!(req.consumer_data(), &[0; 56]);
 }
 
@@ -392,11 +396,8 @@ fn an_ip_cm_header_reads_back() {
     for (source, destination, version) in
         [("10.0.0.1", "10.0.0.2", 4), ("fd00::1", "fd00::2", 6), ("0.0.0.0", "127.0.0.1", 4)]
     {
-        let header = IpCmHeader {
-            source_port: 0x1234,
-            source: source.parse().unwrap(),
-            destination: destination.parse().unwrap(),
-        };
+        let header =
+            IpCmHeader { source_port: 0x1234, source: gid(source), destination: gid(destination) };
         let octets = header.emit();
         assert_eq!(octets[..4], [0, version << 4, 0x12, 0x34]);
         assert_eq!(IpCmHeader::parse(&octets), Ok(header));
@@ -414,14 +415,16 @@ fn an_ip_cm_header_reads_back() {
 
 #[test]
 fn an_ipv4_address_is_zero_padded_not_mapped() {
-    let header = IpCmHeader {
-        source_port: 0,
-        source: "1.2.3.4".parse().unwrap(),
-        destination: "5.6.7.8".parse().unwrap(),
-    };
+    let header = IpCmHeader { source_port: 0, source: gid("1.2.3.4"), destination: gid("5.6.7.8") };
     let octets = header.emit();
     assert_eq!(octets[4..20], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
     assert_eq!(octets[20..36], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 6, 7, 8]);
+    // A receiver does not ask what it is padded with.
+    let mut padded = octets;
+    padded[4..16].fill(0x5a);
+    padded[20..32].fill(0xff);
+    assert_eq!(IpCmHeader::parse(&padded), Ok(header));
+    assert_eq!(IpCmView::new(&padded).source().to_string(), "1.2.3.4");
 }
 
 #[test]
