@@ -84,9 +84,9 @@ fn b2_a_node_that_rejoins_a_mesh_needs_two_attempts_at_most() {
 /// How it ends, and how many TIMEWAIT_EXITs that leads to.
 type Ending = (&'static str, usize, fn(&mut Solo<'_>) -> Brought);
 
-/// The two last are the paths without: who only sent a REQ has no queue pair to wait for, and who
-/// destroys does not hear of it.
-const ENDINGS: [Ending; 7] = [
+/// The three last are the paths without: a queue pair whose device is gone is gone, who only sent a REQ
+/// has none to wait for, and who destroys does not hear of it.
+const ENDINGS: [Ending; 8] = [
     ("we disconnect", 1, |solo| solo.bring(Timewait, true)),
     ("the peer disconnects", 1, |solo| {
         let it = solo.bring(DreqRcvd, false);
@@ -103,6 +103,12 @@ const ENDINGS: [Ending; 7] = [
         let it = solo.bring(RepSent, false);
         let rej = it.peer.rej(it.comm_id, MessageKind::REP, RejectReason::CONSUMER);
         let _ = solo.hears(&it.peer, &rej);
+        it
+    }),
+    // DISCONNECTED(removed) and DEVICE_REMOVAL say all there is to say.
+    ("the device is gone", 0, |solo| {
+        let it = solo.bring(Established, true);
+        solo.remove_device();
         it
     }),
     ("our REQ is rejected", 0, |solo| {

@@ -1,10 +1,56 @@
 //! Ordering.
 
 use crate::Dice;
-use nanocm_core::testing::{Side::*, World, name};
+use nanocm_core::addr::ScopedIp;
+use nanocm_core::testing::{Side::*, Solo, World, name};
 use nanocm_core::wire::{MessageKind, RejectReason};
-use nanocm_core::{ConnState::*, EventKind};
+use nanocm_core::{ConnState::*, EventKind, PortEvent};
 use std::time::Duration;
+
+/// A peer's neighbour entry has changed, and everybody concerned has been looked at.
+fn neighbour_changed(solo: &mut Solo<'_>) {
+    let address = ScopedIp::new(solo.peer_ip.into(), 0);
+    assert!(solo.cm.handle_port_event(solo.now, PortEvent::AddrChanged { address }));
+    while solo.cm.handle_timeout(solo.now, 1) {}
+}
+
+#[test]
+fn h1_a_changed_neighbour_fails_nothing_and_a_failure_is_told_once() {
+    for (state, told) in [
+        (Established, &["ADDR_CHANGE"][..]),
+        (ReqSent, &[]),
+        (RepSent, &[]),
+        // DISCONNECTED has been told.
+        (DreqRcvd, &[]),
+        (Timewait, &[]),
+        (Idle, &[]),
+    ] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let it = solo.bring(state, state == ReqSent);
+            neighbour_changed(&mut solo);
+            assert_eq!(it.states(&solo.cm).1, state);
+            solo.tells(told);
+            solo.says(&[]);
+            solo.assert_clean(&[listener, it.id]);
+        });
+    }
+    // In the tick of the deadline, before it and after it.
+    for before in [true, false] {
+        World::new().solo(|mut solo| {
+            let it = solo.bring(ReqSent, true);
+            solo.wait(Duration::from_millis(29_999));
+            solo.now = solo.now + Duration::from_millis(2);
+            if !before {
+                while solo.cm.handle_timeout(solo.now, 1) {}
+            }
+            neighbour_changed(&mut solo);
+            solo.wait(Duration::from_secs(100));
+            solo.tells(&["UNREACHABLE"]);
+            solo.assert_clean(&[it.id]);
+        });
+    }
+}
 
 #[test]
 fn h2_a_disconnected_is_owed_exactly_from_established_to_disconnected() {

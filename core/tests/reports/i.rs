@@ -1,10 +1,13 @@
 //! Addresses and devices.
 
 use nanocm_core::addr::{RocePath, ScopedIp};
-use nanocm_core::error::{BindError, ResolveError};
-use nanocm_core::testing::{Solo, World};
-use nanocm_core::wire::Req;
-use nanocm_core::{EventKind, Gid, Id, Outcome, Path, PortEvent, PortSpace, Request, Route, State};
+use nanocm_core::error::{BindError, ResolveError, errno::ENODEV};
+use nanocm_core::testing::{Capacity, Solo, World};
+use nanocm_core::wire::{RejectReason, Req};
+use nanocm_core::{
+    ConnParam, ConnState, EventKind, Gid, Id, IdOption, Outcome, Path, PortEvent, PortSpace,
+    QpState, Request, Route, State,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -14,12 +17,16 @@ fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
+fn add_address(solo: &mut Solo<'_>, text: &str, ca_guid: u64) {
+    let address = ScopedIp::of(addr(text));
+    assert!(solo.cm.handle_port_event(solo.now, PortEvent::GidAdded { address, ca_guid }));
+}
+
 /// An engine that has these addresses too, each on a device of its own.
 fn with_addresses(addresses: &[&str], test: impl Fn(Solo<'_>)) {
     World::new().solo(|mut solo| {
         for (ca_guid, text) in (1..).zip(addresses) {
-            let address = ScopedIp::of(addr(text));
-            assert!(solo.cm.handle_port_event(solo.now, PortEvent::GidAdded { address, ca_guid }));
+            add_address(&mut solo, text, ca_guid);
         }
         test(solo);
     });
@@ -58,6 +65,80 @@ fn i1_a_link_local_destination_without_scope_is_refused_at_once() {
         assert_eq!(Req(&req).primary_local_gid(), Gid::from_ip(from));
         assert_eq!(Req(&req).local_ca_guid(), 1, "the device on that link");
         solo.assert_clean(&[id]);
+    });
+}
+
+/// Everything but `destroy`, by the errno that it gives.
+fn try_everything(solo: &mut Solo<'_>, id: Id) -> Vec<i32> {
+    let (now, here) = (solo.now, SocketAddr::new(solo.ip, 7471));
+    let (param, there) = (ConnParam::new(solo.qpn()), SocketAddr::new(solo.peer_ip, 7471));
+    let route = Route::new(solo.path(&solo.peer_at_home()));
+    let cm = &mut solo.cm;
+    let binds = [cm.bind(id, here).map(drop), cm.propose_port(id, here, None).map(drop)];
+    let resolves = [
+        cm.resolve_addr(now, id, None, there, SECOND),
+        cm.resolve_route(now, id, SECOND),
+        cm.set_route(now, id, there, &route),
+    ];
+    let connects = [
+        cm.connect(now, id, &param),
+        cm.accept(now, id, &param),
+        cm.reject(now, id, RejectReason::CONSUMER, &[]),
+        cm.establish(now, id, &[]),
+        cm.notify_established(now, id),
+        cm.disconnect(now, id, &[]),
+        cm.reset(id),
+        cm.qp_attrs(id, QpState::Init).map(drop),
+    ];
+    let mut errnos = vec![
+        cm.listen(id, 0).unwrap_err().errno(),
+        cm.set_option(id, IdOption::AckTimeout(14)).unwrap_err().errno(),
+    ];
+    errnos.extend(binds.map(|done| done.unwrap_err().errno()));
+    errnos.extend(resolves.map(|done| done.unwrap_err().errno()));
+    errnos.extend(connects.map(|done| done.unwrap_err().errno()));
+    errnos
+}
+
+#[test]
+fn i5_a_device_that_goes_is_told_once_in_every_state() {
+    World::new().of(Capacity::of(64)).solo(|mut solo| {
+        add_address(&mut solo, "10.0.0.3:0", 0x77);
+        let wildcard = |solo: &mut Solo<'_>, space| {
+            let id = solo.cm.create_id(space, 0).unwrap();
+            solo.cm.bind(id, addr("0.0.0.0:7471")).unwrap();
+            solo.cm.listen(id, 0).unwrap();
+            id
+        };
+        let listeners = [PortSpace::Tcp, PortSpace::Udp].map(|space| wildcard(&mut solo, space));
+        // One of each state: of the identifier, then of the connection.
+        let bound = idle(&mut solo);
+        solo.cm.bind(bound, SocketAddr::new(solo.ip, 0)).unwrap();
+        let asking = idle(&mut solo);
+        let (from, to) = (SocketAddr::new(solo.ip, 0), SocketAddr::new(solo.peer_ip, 4420));
+        solo.cm.resolve_addr(solo.now, asking, Some(from), to, SECOND).unwrap();
+        let peer = solo.peer();
+        let mut ids = vec![bound, asking, solo.listen(7472, 0), solo.route_to(&peer)];
+        for state in ConnState::ALL {
+            ids.extend([true, false].map(|active| solo.bring(state, active).id));
+        }
+        solo.remove_device();
+        let told: Vec<_> = std::iter::from_fn(|| solo.cm.poll_event()).collect();
+        for &id in &ids {
+            let its = told.iter().filter(|event| event.id == id);
+            let removals = its.filter(|event| event.kind == EventKind::DeviceRemoval);
+            assert_eq!(removals.count(), 1, "{id:?}");
+            assert_eq!(solo.cm.state(id), Ok(State::DeviceRemoval));
+            assert_eq!(solo.cm.owes_disconnected(id), Ok(false));
+            let errnos = try_everything(&mut solo, id);
+            assert_eq!(errnos, vec![ENODEV; errnos.len()]);
+        }
+        assert!(told.iter().all(|event| ids.contains(&event.id)), "nobody else");
+        solo.says(&[]);
+        // The wildcard goes on at the other device.
+        solo.ip = addr("10.0.0.3:0").ip();
+        let it = solo.bring(ConnState::Established, false);
+        solo.assert_clean(&[&ids[..], &listeners, &[it.id]].concat());
     });
 }
 

@@ -34,10 +34,12 @@
 //! | G6 | `reports::g6_a_disconnect_that_nobody_answers_says_so` | DISCONNECTED(timeout), then TIMEWAIT_EXIT | `recovery` |
 //! | G7 | `reports::g7_a_client_that_comes_before_its_server_asks_again_with_the_same_identifier` | `reset` after REJ 8 | `close` |
 //! | G10 | `reports::g10_the_ack_timeout_is_twice_the_lifetime_and_the_delay` | codes without wrap; unset is not 0 | |
+//! | H1 | `reports::h1_a_changed_neighbour_fails_nothing_and_a_failure_is_told_once` | ADDR_CHANGE while it stands, else nothing; one terminal event | `addr_change` |
 //! | H2 | `reports::h2_a_disconnected_is_owed_exactly_from_established_to_disconnected`, `reports::h2_a_datagram_service_owes_no_disconnected` | `owes_disconnected`, over random orders | `storm` |
 //! | H3 | `reports::h3_connects_that_cross_are_two_connections` | rejecting the other's request harms none of ours | |
 //! | H4 | `reports::h4_no_call_waits_for_anything` | None at once; `poll_at` is all there is to wait for | std |
 //! | I1 | `reports::i1_a_link_local_destination_without_scope_is_refused_at_once` | ScopeMissing; a bound source says the link | `resolve` |
+//! | I5 | `reports::i5_a_device_that_goes_is_told_once_in_every_state` | DEVICE_REMOVAL once; then only `destroy` | `removal` |
 //! | I6 | `reports::i6_a_gid_on_roce_is_the_ip_address_it_spells` | mapped IPv4, or refused | std |
 //! | I7 | `reports::i7_a_zone_selects_the_device_and_a_wildcard_takes_any` | zones, wildcards of either family | std |
 //! | J1 | `reports::j1_the_type_of_service_is_on_the_path_and_in_the_req`, `reports::j1_the_peer_answers_with_the_same_marking` | TOS until `connect`; 0 is a value | std |
