@@ -9,6 +9,7 @@ use crate::slots::{DeadlineEntry, Link};
 use crate::{Cm, Config, Parts, SetupError};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,15 @@ pub struct Memory {
     ports: Vec<PortRecord>,
     port_heads: Vec<Link>,
     maps: Vec<usize>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("ids", &self.ids.len())
+            .field("conns", &self.conns.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Memory {

@@ -9,6 +9,7 @@ use crate::gids::GidEntry;
 use crate::id::IdSlot;
 use crate::port::PortRecord;
 use crate::slots::{DeadlineEntry, Link};
+use core::fmt;
 
 /// Memory for an engine of fixed size.
 ///
@@ -119,6 +120,20 @@ impl<
     }
 }
 
+impl<
+    const IDS: usize,
+    const CONNS: usize,
+    const REPLIES: usize,
+    const PORTS: usize,
+    const GIDS: usize,
+    const MAP_WORDS: usize,
+> fmt::Debug for Storage<IDS, CONNS, REPLIES, PORTS, GIDS, MAP_WORDS>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Storage").field("ids", &IDS).field("conns", &CONNS).finish_non_exhaustive()
+    }
+}
+
 /// Borrowed memory for an engine: empty elements (`EMPTY`, all zero bits), at least one in each
 /// slice. [`Cm::new`](crate::Cm::new) checks what the comments ask for.
 pub struct Parts<'s> {
@@ -149,6 +164,15 @@ pub struct Parts<'s> {
     /// Port maps: [`SPACES`](crate::port::SPACES) times [`map_words`](crate::port::map_words) of the
     /// range's length.
     pub maps: &'s mut [usize],
+}
+
+impl fmt::Debug for Parts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("ids", &self.ids.len())
+            .field("conns", &self.conns.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Parts<'_> {

@@ -27,7 +27,8 @@ pub struct Event {
     pub local: SocketAddr,
     /// The peer's address.
     pub peer: SocketAddr,
-    /// The new identifier of a CONNECT_REQUEST: whoever drops it rejects the request.
+    /// The new identifier of a CONNECT_REQUEST: whoever drops it rejects the request. See
+    /// [`take_request`](Event::take_request).
     pub request: Option<Id>,
 }
 
@@ -45,6 +46,11 @@ impl Event {
             peer,
             request,
         }
+    }
+
+    /// Takes the new identifier out of a CONNECT_REQUEST, once: it is the caller's to answer.
+    pub fn take_request(&mut self) -> Option<Id> {
+        self.request.take()
     }
 }
 
@@ -85,7 +91,7 @@ impl fmt::Debug for Event {
 /// while let Some(mut event) = channel.next(Deadline::after_secs(5))? {
 ///     match event.kind {
 ///         EventKind::ConnectRequest { .. } => {
-///             let id = event.request.take().expect("a request has a new identifier");
+///             let id = event.take_request().expect("a request has a new identifier");
 ///             id.accept(&ConnParam::new(cm.next_qpn()))?;
 ///             ids.insert(event.id, id);
 ///         }

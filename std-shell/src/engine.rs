@@ -12,6 +12,7 @@ use nanocm_core::{
 };
 use self_cell::{MutBorrow, self_cell};
 use std::collections::HashSet;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -188,6 +189,12 @@ impl<T: MadTransport> Engine<T> {
             outgoing.drain(..done);
             sent
         })
+    }
+}
+
+impl<T: MadTransport> fmt::Debug for Engine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("in_use", &self.in_use()).finish_non_exhaustive()
     }
 }
 

@@ -28,6 +28,8 @@
 //! # Ok(()) }
 //! ```
 
+#![warn(missing_debug_implementations)]
+
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -134,6 +134,12 @@ pub struct Fields<'a> {
     >,
 }
 
+impl fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.clone()).finish()
+    }
+}
+
 impl<'a> Iterator for Fields<'a> {
     type Item = (&'static str, FieldValue<'a>);
 

@@ -1,5 +1,6 @@
 //! CM messages out of the packets of a file, and a count of everything else.
 
+use std::fmt;
 use std::io::Read;
 use std::net::IpAddr;
 
@@ -68,6 +69,15 @@ impl<'r> Messages<'r> {
     /// What was in the file so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
+    }
+}
+
+impl fmt::Debug for Messages<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages")
+            .field("tally", &self.tally)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
     }
 }
 

@@ -161,7 +161,7 @@ impl Server<'_> {
         }
         match event.kind {
             EventKind::ConnectRequest { .. } => {
-                if let Some(id) = event.request.take() {
+                if let Some(id) = event.take_request() {
                     return self.answer(&event, id);
                 }
             }

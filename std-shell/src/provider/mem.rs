@@ -4,6 +4,7 @@
 //! reorders what it is told to, the same way for the same seed.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -234,6 +235,22 @@ impl MadTransport for Mem {
 
     fn counters(&self) -> TransportCounters {
         self.counters
+    }
+}
+
+impl fmt::Debug for MemNet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let net = self.lock();
+        f.debug_struct("MemNet")
+            .field("endpoints", &net.inboxes.len())
+            .field("faults", &net.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Mem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Mem").field(&self.addresses).finish()
     }
 }
 

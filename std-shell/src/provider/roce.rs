@@ -67,6 +67,11 @@ impl<L: Link> Roce<L> {
         })
     }
 
+    /// The addresses in use.
+    pub(super) fn in_use(&self) -> Vec<ScopedIp> {
+        self.by_address.keys().copied().collect()
+    }
+
     pub(super) fn open(&mut self, local: IpAddr, scope: u32) -> Result<(), OpenError> {
         let address = ScopedIp::of(with_scope(local, scope));
         self.look_around().map_err(|error| OpenError::host(address, &error))?;
@@ -288,6 +293,12 @@ macro_rules! roce_provider {
             /// The host's, if it is out of descriptors, or does not tell its addresses.
             pub fn new(comm_id_prefix: (u32, u8)) -> ::std::io::Result<$Name> {
                 $crate::provider::roce::Roce::new(comm_id_prefix).map($Name)
+            }
+        }
+
+        impl ::std::fmt::Debug for $Name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_tuple(stringify!($Name)).field(&self.0.in_use()).finish()
             }
         }
 

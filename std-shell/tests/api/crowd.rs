@@ -118,7 +118,7 @@ fn on_a_link_that_loses_a_fifth_all_connect_in_the_end() {
         while let Some(mut event) = servers.try_next().unwrap() {
             match event.kind {
                 EventKind::ConnectRequest { .. } => {
-                    let id = event.request.take().unwrap();
+                    let id = event.take_request().unwrap();
                     id.accept(&ConnParam::new(world.server.next_qpn())).unwrap();
                     accepted.insert(id.handle(), id);
                 }

@@ -130,7 +130,8 @@ fn a_request_that_is_taken_too_late_is_rejected() {
     let event = expect(&channel, "REJECTED");
     assert!(matches!(event.kind, EventKind::Rejected(_)));
     let late = request(&listener);
-    assert!(late.accept(&ConnParam::new(0x5000), soon()).is_err());
+    let error = late.accept(&ConnParam::new(0x5000), soon()).unwrap_err();
+    assert_eq!(error.errno(), libc::ECONNABORTED, "{error}");
     drop((id, listener));
     world.assert_clean();
 }

@@ -18,5 +18,6 @@ mod errors;
 mod faults;
 mod futures;
 mod migrate;
+mod print;
 mod sidr;
 mod udp;

@@ -24,7 +24,7 @@ fn serve(world: &World) -> (EventChannel, Id) {
 async fn request(channel: &EventChannel) -> Id {
     let mut event = channel.next_async(soon()).await.expect("a request");
     assert_eq!(event.private_data.len(), limits::SIDR_REQ);
-    event.request.take().expect("a new identifier")
+    event.take_request().expect("a new identifier")
 }
 
 #[test]
