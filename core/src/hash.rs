@@ -43,6 +43,7 @@ impl Key {
     }
 
     /// An independent key, one per `purpose`, so that what one use gives away helps with no other.
+    #[inline(never)]
     pub(crate) const fn derive(&self, purpose: u32) -> Key {
         Key { k0: self.derive_word(purpose, 0), k1: self.derive_word(purpose, 1) }
     }

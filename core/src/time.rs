@@ -128,6 +128,11 @@ impl Span {
         millis(self.0) as u32
     }
 
+    /// What is left of it after another one.
+    pub(crate) const fn saturating_sub(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+
     /// Doubled so many times (at most 63).
     pub(crate) const fn doubled(self, times: u32) -> Span {
         if self.0 > Span::LONGEST.0 >> times { Span::LONGEST } else { Span(self.0 << times) }
@@ -143,6 +148,8 @@ impl core::ops::Add for Span {
 }
 
 impl From<Duration> for Span {
+    /// Apart: done once for each setting, and for a deadline of the user's.
+    #[inline(never)]
     fn from(duration: Duration) -> Span {
         match u32::try_from(duration.as_secs()) {
             Ok(secs) => {

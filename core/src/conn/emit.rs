@@ -9,7 +9,6 @@ use crate::addr::{Path, ServiceId};
 use crate::config::Config;
 use crate::handle::SendToken;
 use crate::stats::bump;
-use crate::time::duration_to_code;
 use crate::wire::{
     Attribute, Drep, Dreq, Mad, MessageKind, Mra, PrivateDataTooLong, Rej, RejectReason, Rep, Req,
     Rtu, SidrRep, SidrReq, SidrStatus,
@@ -50,7 +49,7 @@ impl Conns<'_> {
                 Attribute::SIDR_REP
             }
             owed::MRA => {
-                emit_mra(slot, duration_to_code(self.config.timers.accept_deadline), mad);
+                emit_mra(slot, self.waits.service_timeout, mad);
                 Attribute::MRA
             }
             owed::REQ => {

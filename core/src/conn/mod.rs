@@ -43,6 +43,7 @@ use crate::stats::{Counters, Disposition, bump};
 use crate::time::{Instant, Span, Tick};
 use crate::wire::{IpCmHeader, RejectReason};
 use core::time::Duration;
+use retry::Waits;
 use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
 use state::{Stage, Wait};
 
@@ -132,6 +133,7 @@ pub(crate) struct Conns<'s> {
     rng: Rng,
     key: Key,
     pub(crate) config: Config,
+    waits: Waits,
     /// Our clock, and the latest time that the caller has brought.
     now: Instant,
     seen: Instant,
@@ -164,6 +166,7 @@ impl<'s> Conns<'s> {
             rng: Rng::new(key.derive(2)),
             key: key.derive(3),
             config: *config,
+            waits: Waits::new(&config.timers),
             now: Instant::ZERO,
             seen: Instant::ZERO,
             overdue: 0,

@@ -46,7 +46,7 @@ impl Conns<'_> {
         slot.put_peers_data(req.consumer_data());
         self.enter_peer_tables(index, hashes);
         self.set_stage(index, Stage::ReqRcvd, "REQ");
-        self.wake_after(index, self.config.timers.accept_deadline);
+        self.wake_after(index, self.waits.accept_deadline);
     }
 
     /// A REQ that repeats a known one: what we answered, we answer again.

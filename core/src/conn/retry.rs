@@ -7,9 +7,10 @@ use super::slot::owed;
 use super::state::{Stage, Wait};
 use super::{Conns, Outcome, Verdict};
 use crate::addr::Path;
+use crate::config::Timers;
 use crate::event::{DisconnectCause, Unreachable};
 use crate::stats::{Disposition, IgnoreReason, bump};
-use crate::time::{Span, Tick};
+use crate::time::{Span, Tick, duration_to_code};
 use crate::wire::{Attribute, Mad, MessageKind, Mra, RejectReason};
 use core::time::Duration;
 
@@ -19,9 +20,32 @@ const ENOBUFS: i32 = 105;
 /// Milliseconds in the unit of `Wait::patience`.
 const TENTH: u32 = 100;
 
-/// As tenths of a second, 109 minutes at most.
-fn tenths(duration: Duration) -> u16 {
-    u16::try_from(Span::from(duration).as_millis() / TENTH).unwrap_or(u16::MAX)
+/// The engine's timers in the form in which they are used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    first_retry: Span,
+    sidr_first_retry: Span,
+    deadline: Span,
+    pub(super) accept_deadline: Span,
+    /// How far an MRA may move a deadline, as `Wait::patience` has it; 109 minutes at most.
+    patience: u16,
+    /// What our own MRA says.
+    pub(super) service_timeout: u8,
+}
+
+impl Waits {
+    pub(super) fn new(timers: &Timers) -> Waits {
+        let deadline = Span::from(timers.deadline);
+        let patience = Span::from(timers.max_wait).saturating_sub(deadline);
+        Waits {
+            first_retry: Span::from(timers.first_retry).max(Span::MILLISECOND),
+            sidr_first_retry: Span::from(timers.sidr_first_retry).max(Span::MILLISECOND),
+            deadline,
+            accept_deadline: timers.accept_deadline.into(),
+            patience: u16::try_from(patience.as_millis() / TENTH).unwrap_or(u16::MAX),
+            service_timeout: duration_to_code(timers.accept_deadline),
+        }
+    }
 }
 
 impl Conns<'_> {
@@ -33,12 +57,11 @@ impl Conns<'_> {
         timeout: Option<Duration>,
         retries: Option<u8>,
     ) -> Wait {
-        let timers = self.config.timers;
-        let until = Tick::after(self.now, timeout.unwrap_or(timers.deadline).into());
-        let patience = match timeout {
-            Some(_) => 0,
-            None => tenths(timers.max_wait.saturating_sub(timers.deadline)),
+        let (after, patience) = match timeout {
+            Some(timeout) => (timeout.into(), 0),
+            None => (self.waits.deadline, self.waits.patience),
         };
+        let until = Tick::after(self.now, after);
         let wait = Wait { until, patience, repeated: 0, left: retries.unwrap_or(u8::MAX) };
         self.wake_for(index, &wait);
         wait
@@ -65,11 +88,10 @@ impl Conns<'_> {
     }
 
     fn next_repetition(&self, index: usize, wait: &Wait) -> Tick {
-        let timers = &self.config.timers;
         let datagram = self.slot(index).is_datagram();
-        let first = if datagram { timers.sidr_first_retry } else { timers.first_retry };
-        let interval =
-            Span::from(first).max(Span::MILLISECOND).doubled(wait.repeated.min(20).into());
+        let waits = &self.waits;
+        let first = if datagram { waits.sidr_first_retry } else { waits.first_retry };
+        let interval = first.doubled(wait.repeated.min(20).into());
         Tick::after(self.now, interval).min(wait.until)
     }
 

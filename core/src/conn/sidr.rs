@@ -110,7 +110,7 @@ impl Conns<'_> {
         slot.put_peers_data(req.consumer_data());
         self.enter_sidr_table(index);
         self.set_stage(index, Stage::SidrReqRcvd, "SIDR_REQ");
-        self.wake_after(index, self.config.timers.accept_deadline);
+        self.wake_after(index, self.waits.accept_deadline);
     }
 
     /// `accept`: owes the SIDR_REP, and again for every repetition of the request.
