@@ -43,6 +43,12 @@
 // Private data of ncm_reject (REJ).
 #define NCM_MAX_REJECT_DATA 148
 
+// Private data of ncm_connect for a datagram service (SIDR_REQ).
+#define NCM_MAX_SIDR_REQ_DATA 180
+
+// Private data of ncm_accept and ncm_reject for a datagram service (SIDR_REP).
+#define NCM_MAX_SIDR_REP_DATA 136
+
 // Private data of ncm_establish (RTU).
 #define NCM_MAX_ESTABLISH_DATA 224
 
@@ -63,6 +69,9 @@
 
 // The UDP port of RoCEv2.
 #define NCM_UDP_PORT 4791
+
+// No failure takes more octets in words, the NUL included.
+#define NCM_FAILURE_TEXT_SIZE 256
 
 // What came of a call. A call that failed has changed nothing and has written nothing. These numbers
 // never change.
@@ -109,6 +118,8 @@ typedef enum ncm_error_code {
     NCM_PORT_MAP_TOO_SMALL = 36,
     // The engine has identifiers that are not destroyed.
     NCM_BUSY = 37,
+    // `max_path_mtu` is no code of a path MTU.
+    NCM_BAD_MTU = 38,
     // The handle is stale: its identifier was destroyed.
     NCM_NO_SUCH_ID = 50,
     // Not legal in the identifier's state, or at this point of its connection.
@@ -141,11 +152,11 @@ typedef enum ncm_error_code {
     NCM_SCOPE_MISMATCH = 64,
     // The timeout is zero.
     NCM_ZERO_TIMEOUT = 65,
-    // Identifiers of this port space make no connections.
+    // Identifiers of this port space resolve datagram services: there is no connection.
     NCM_WRONG_PORT_SPACE = 66,
     // More private data than the message takes: NCM_MAX_*.
     NCM_PRIVATE_DATA_TOO_LONG = 67,
-    // The queue pair is in another live connection, or its number has more than 24 bits.
+    // The queue pair is in another live connection.
     NCM_QPN_IN_USE = 68,
     // The peer has given up this connection, or the answer comes too late; see the event.
     NCM_ALREADY_GONE = 69,
@@ -155,6 +166,8 @@ typedef enum ncm_error_code {
     NCM_STALE_REQUEST = 71,
     // The datagram does not travel over RoCE, so it has no frame.
     NCM_WRONG_LINK = 72,
+    // A queue pair number or an ECE vendor ID has more than 24 bits.
+    NCM_NUMBER_TOO_LARGE = 73,
     // An error that has no code of its own here.
     NCM_OTHER_ERROR = 99,
 } ncm_error_code;
@@ -203,6 +216,16 @@ typedef enum ncm_qp_state {
     NCM_QP_RTS = 3,
 } ncm_qp_state;
 
+// The transport of a connection's queue pair. Datagrams have no connection, but SIDR.
+typedef enum ncm_transport {
+    // Reliable connection.
+    NCM_TRANSPORT_RC = 0,
+    // Unreliable connection.
+    NCM_TRANSPORT_UC = 1,
+    // Extended reliable connection: who connects is the initiator, who accepts the target.
+    NCM_TRANSPORT_XRC = 2,
+} ncm_transport;
+
 // What happened (enum rdma_cm_event_type, with its numbers).
 typedef enum ncm_event_kind {
     // The destination's path is known, the source is bound.
@@ -213,8 +236,8 @@ typedef enum ncm_event_kind {
     NCM_EVENT_ROUTE_RESOLVED = 2,
     // It could not be found; the identifier's address is still resolved.
     NCM_EVENT_ROUTE_ERROR = 3,
-    // A peer asks to connect. The identifier is new, and the receiver's to answer and destroy.
-    // Private data: 56 octets.
+    // A peer asks to connect, or for a datagram service. The identifier is new, and the receiver's to
+    // answer and destroy. Private data: 56 octets, or 180.
     NCM_EVENT_CONNECT_REQUEST = 4,
     // The peer accepted: make the queue pair ready, then ncm_establish. Private data: 196 octets.
     NCM_EVENT_CONNECT_RESPONSE = 5,
@@ -223,9 +246,11 @@ typedef enum ncm_event_kind {
     NCM_EVENT_CONNECT_ERROR = 6,
     // The peer did not answer. Ends the attempt.
     NCM_EVENT_UNREACHABLE = 7,
-    // The peer, or its connection manager, refused. Private data: 148 octets. Ends the attempt.
+    // The peer, or its connection manager, refused. Private data: 148 octets, of a datagram service
+    // 136. Ends the attempt.
     NCM_EVENT_REJECTED = 8,
-    // The connection stands.
+    // The connection stands. Or the datagram service has answered: `peer` has its queue pair and
+    // Q_Key, ncm_get_path the way. Private data then: 136 octets.
     NCM_EVENT_ESTABLISHED = 9,
     // The connection is over.
     NCM_EVENT_DISCONNECTED = 10,
@@ -247,6 +272,8 @@ typedef enum ncm_status {
     NCM_STATUS_REJECTED = 3,
     // How the connection ended: ncm_disconnect_cause.
     NCM_STATUS_DISCONNECTED = 4,
+    // The status of a datagram service's SIDR_REP: ncm_sidr_status_name and _text.
+    NCM_STATUS_SIDR = 5,
 } ncm_status;
 
 // How a connection ended.
@@ -326,13 +353,14 @@ typedef enum ncm_disposition {
     NCM_IGNORED_WRONG_QPN = 14,
     // Ignored: the listener's backlog is full; the peer will repeat its REQ.
     NCM_IGNORED_BACKLOG_FULL = 15,
-    // Ignored: a message that this engine does not act on.
+    // Ignored: a message of alternate paths, which there are none of.
     NCM_IGNORED_UNSUPPORTED = 16,
 } ncm_disposition;
 
 // Options of an identifier (rdma_set_option). The first four have librdmacm's numbers.
 typedef enum ncm_option {
-    // Type of service of the connection's packets, 0 to 255. Counts for routes resolved afterwards.
+    // Type of service of the connection's packets, 0 to 255; 0 is not the same as unset, where the
+    // route says it. Until ncm_connect; connections that are accepted have their peer's.
     NCM_OPTION_TOS = 0,
     // 1: share a port with others that say so too. Not while listening; 0 only while idle.
     NCM_OPTION_REUSEADDR = 1,
@@ -342,6 +370,13 @@ typedef enum ncm_option {
     // Local ACK timeout code, 0 (none) to 31. Goes into the queue pair's attributes at once, and into
     // the REQ of routes resolved afterwards.
     NCM_OPTION_ACK_TIMEOUT = 3,
+    // The transports that a listener takes, 1 << ncm_transport each: 1 (RC alone, the default) to 7. A
+    // REQ with another gets REJ 9.
+    NCM_OPTION_TRANSPORTS = 16,
+    // 1: a listener answers a request beyond its backlog with REJ 3 (SIDR status 3), not with
+    // silence. Silence lets the peer repeat its request until there is room; a rejection lets it go
+    // elsewhere at once. Only while idle, bound or listening.
+    NCM_OPTION_REJECT_WHEN_FULL = 17,
 } ncm_option;
 
 // What an identifier is doing: librdmacm's states.
@@ -390,6 +425,14 @@ typedef enum ncm_conn_state {
     NCM_CONN_TIMEWAIT = 8,
     // We rejected it; a repeated REQ gets the same answer again.
     NCM_CONN_REJ_SENT = 9,
+    // SIDR_REQ sent, waiting for SIDR_REP.
+    NCM_CONN_SIDR_REQ_SENT = 10,
+    // SIDR_REP received: the service's queue pair is known.
+    NCM_CONN_SIDR_RESOLVED = 11,
+    // SIDR_REQ received, waiting for the application's answer.
+    NCM_CONN_SIDR_REQ_RCVD = 12,
+    // SIDR_REP sent; a repeated SIDR_REQ gets the same answer again.
+    NCM_CONN_SIDR_REP_SENT = 13,
 } ncm_conn_state;
 
 // An engine: a connection manager with all its tables, in memory that the program brings.
@@ -441,8 +484,12 @@ typedef struct ncm_config {
     // In all, from ncm_connect to UNREACHABLE, unless ncm_conn_param says otherwise; also from
     // ncm_accept to UNREACHABLE, and from ncm_disconnect to a DISCONNECTED by timeout. Default 30 s.
     uint64_t deadline;
-    // A peer's MRA extends the deadline up to this far from the start. Default 120 s.
+    // A peer's MRA extends the deadline up to this far from the start, 109 minutes at most. Default
+    // 120 s.
     uint64_t max_wait;
+    // Before the first retransmission of a SIDR_REQ; doubled for each further one. Default 4.096 s:
+    // who answers at once takes a repeated one for another (Linux).
+    uint64_t sidr_first_retry;
     // For the application to accept or reject a request. Then it is rejected. Default 60 s.
     uint64_t accept_deadline;
     // Port numbers for "any free port", both ends included. Default 32768 to 60999.
@@ -469,12 +516,15 @@ typedef struct ncm_config {
     uint8_t max_cm_retries;
     // Target ACK Delay of our REPs (code). Default 15.
     uint8_t target_ack_delay;
+    // The largest path MTU that our queue pairs take (code: 1 for 256 to 5 for 4096 octets). A REQ with
+    // a larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
+    uint8_t max_path_mtu;
     // 1: only the thread that calls ncm_init may use the engine; from others every call is
     // NCM_WRONG_THREAD. Not in builds without an operating system. Default 0: any thread may, one at
     // a time.
     uint8_t check_thread;
     // Zero.
-    uint8_t reserved[3];
+    uint8_t reserved[2];
 } ncm_config;
 
 // An IP address, or a GID, and a port. Make one with ncm_ipv4 or ncm_ipv6. This structure never
@@ -545,7 +595,8 @@ typedef struct ncm_port_key {
 typedef struct ncm_conn_param {
     // sizeof(ncm_conn_param).
     uint32_t size;
-    // Our queue pair number, 24 bits. No live connection may use it.
+    // Our queue pair number, 24 bits. No live connection may use it. Who asks for a datagram service
+    // needs none.
     uint32_t qpn;
     // A hard end for this attempt, in nanoseconds, which no MRA extends. Default 0: the engine's
     // `deadline`, which one does.
@@ -564,12 +615,23 @@ typedef struct ncm_conn_param {
     uint8_t flow_control;
     // 1: the queue pair uses a shared receive queue. Default 0.
     uint8_t srq;
+    // Of a connection: the queue pair's transport (ncm_transport). Who accepts has that of the
+    // request. Default NCM_TRANSPORT_RC.
+    uint8_t transport;
+    // Of a datagram service: the Q_Key that its queue pair expects. Default 0x01234567, as
+    // RDMA_PS_UDP.
+    uint32_t qkey;
+    // Enhanced connection establishment: our queue pair's vendor, 24 bits. Default 0: none.
+    uint32_t ece_vendor_id;
+    // The vendor's options. Default 0.
+    uint32_t ece_options;
     // Zero.
-    uint8_t reserved;
+    uint32_t reserved;
     // For the peer's application. It receives the whole field of the message, filled up with zeros:
     // a length, if it matters, is part of the data. Default NULL.
     const uint8_t *private_data;
-    // How many octets: at most NCM_MAX_CONNECT_DATA or NCM_MAX_ACCEPT_DATA. Default 0.
+    // How many octets: at most NCM_MAX_CONNECT_DATA or NCM_MAX_ACCEPT_DATA, for datagram services
+    // NCM_MAX_SIDR_REQ_DATA or NCM_MAX_SIDR_REP_DATA. Default 0.
     size_t private_data_len;
 } ncm_conn_param;
 
@@ -657,7 +719,8 @@ typedef struct ncm_transmit {
 } ncm_transmit;
 
 // What the peer's REQ or REP offers, turned round to our point of view: its initiator depth is our
-// responder resources.
+// responder resources. Of a SIDR_REP the queue pair number, Q_Key and ECE count; a SIDR_REQ says
+// nothing of its sender's queue pair.
 typedef struct ncm_peer_param {
     // sizeof(ncm_peer_param).
     uint32_t size;
@@ -677,8 +740,16 @@ typedef struct ncm_peer_param {
     uint8_t flow_control;
     // 1 if the peer uses a shared receive queue.
     uint8_t srq;
+    // The transport asked for (ncm_transport).
+    uint8_t transport;
     // Zero.
-    uint8_t reserved[26];
+    uint8_t reserved[13];
+    // Of a datagram service: the Q_Key that its queue pair expects.
+    uint32_t qkey;
+    // What the peer's vendor says (ECE): which it is; 0 for none.
+    uint32_t ece_vendor_id;
+    // The vendor's options.
+    uint32_t ece_options;
 } ncm_peer_param;
 
 // Something happened to an identifier. A value: it needs no release and stays good whatever becomes
@@ -698,7 +769,7 @@ typedef struct ncm_event {
     uint32_t status;
     // An errno, a reason, a cause; never negative.
     uint32_t value;
-    // CONNECT_REQUEST and CONNECT_RESPONSE: what the peer offers.
+    // CONNECT_REQUEST, CONNECT_RESPONSE, and ESTABLISHED of a datagram service: what the peer offers.
     struct ncm_peer_param peer;
     // How many octets of private data there are: the whole field of the message, as received.
     uint32_t private_data_len;
@@ -762,6 +833,8 @@ typedef struct ncm_qp_attrs {
     uint8_t rnr_retry;
     // Zero.
     uint8_t reserved[2];
+    // The Q_Key of a datagram queue pair; 0 for a connection's.
+    uint32_t qkey;
     // The path: address handle attributes.
     struct ncm_path path;
 } ncm_qp_attrs;
@@ -788,7 +861,8 @@ typedef struct ncm_counters {
     uint32_t bad_ip_cm_header;
     // Requests refused for their primary path (REJ 12).
     uint32_t bad_primary_path;
-    // Requests refused for their transport type (REJ 9).
+    // Requests refused for their transport type (REJ 9), or to the wrong kind of port space (SIDR
+    // status 2).
     uint32_t bad_transport;
     // Requests refused because every slot was in use (REJ 3).
     uint32_t no_resources;
@@ -804,6 +878,13 @@ typedef struct ncm_counters {
     uint32_t accept_overdue;
     // Connections that reached ESTABLISHED.
     uint32_t established;
+    // Requests refused for their path MTU (REJ 26).
+    uint32_t bad_path_mtu;
+    // Requests refused because the backlog was full, by a listener with
+    // NCM_OPTION_REJECT_WHEN_FULL (REJ 3).
+    uint32_t backlog_full;
+    // Datagram services that answered.
+    uint32_t resolved;
 } ncm_counters;
 
 #ifdef __cplusplus
@@ -899,7 +980,7 @@ ncm_error ncm_bind_reserved(struct ncm_cm *cm,
 
 // Lets a bound identifier listen (rdma_listen) for at most `backlog` requests that are neither
 // accepted nor rejected; 0 for the engine's default. One more is dropped silently, for the peer to
-// repeat it.
+// repeat it, or rejected (NCM_OPTION_REJECT_WHEN_FULL).
 ncm_error ncm_listen(struct ncm_cm *cm, ncm_id id, uint32_t backlog);
 
 // Gives an identifier another cookie, for its further events: it moves to whoever that stands for.
@@ -918,21 +999,22 @@ ncm_error ncm_destroy(struct ncm_cm *cm, uint64_t now, ncm_id id, struct ncm_por
 ncm_error ncm_conn_param_init(struct ncm_conn_param *param, size_t size, uint32_t qpn);
 
 // Sends a REQ (rdma_connect), again until it is answered. Then CONNECT_RESPONSE, REJECTED or
-// UNREACHABLE.
+// UNREACHABLE. From a datagram port space a SIDR_REQ, then ESTABLISHED, REJECTED or UNREACHABLE.
 ncm_error ncm_connect(struct ncm_cm *cm,
                       uint64_t now,
                       ncm_id id,
                       const struct ncm_conn_param *param);
 
 // Accepts a request (rdma_accept): sends a REP, again until its RTU comes. Then ESTABLISHED,
-// REJECTED, UNREACHABLE or DISCONNECTED.
+// REJECTED, UNREACHABLE or DISCONNECTED. Of a datagram port space: sends a SIDR_REP, again for each
+// repetition of the request while the identifier lives. Then nothing: no connection.
 ncm_error ncm_accept(struct ncm_cm *cm,
                      uint64_t now,
                      ncm_id id,
                      const struct ncm_conn_param *param);
 
 // Rejects a request (rdma_reject), or on either side a connection that does not stand yet, for a
-// reason of 16 bits. Destroy the identifier when you like: the REJ goes out all the same. At most
+// reason of 16 bits. SIDR has fewer: reason 1 (no-qp) is status 3, any other 2. Destroy the identifier when you like: the REJ goes out all the same. At most
 // NCM_MAX_REJECT_DATA octets; `data` may be NULL for none.
 ncm_error ncm_reject(struct ncm_cm *cm,
                      uint64_t now,
@@ -1099,7 +1181,8 @@ ncm_error ncm_get_qp_attrs(const struct ncm_cm *cm,
                            struct ncm_qp_attrs *attrs);
 
 // The peer's private data, as its event brought them: that of a CONNECT_REQUEST until it is
-// answered, of a CONNECT_RESPONSE until ncm_establish, of a REJECTED until ncm_reset; else none.
+// answered, of a CONNECT_RESPONSE until ncm_establish, of a REJECTED and of a datagram
+// service until ncm_reset; else none.
 // `*len` octets go into `data`, which has room for `size`.
 ncm_error ncm_get_private_data(const struct ncm_cm *cm,
                                ncm_id id,
@@ -1114,12 +1197,33 @@ ncm_error ncm_get_additional_info(const struct ncm_cm *cm,
                                   size_t size,
                                   size_t *len);
 
+// Whether a DISCONNECTED is still to come: `*owes` is 1 from the ESTABLISHED that ncm_poll_event gave
+// until the DISCONNECTED it gives, or until ncm_reset; else 0. Who wants to end in order disconnects
+// and waits as long as it is 1.
+ncm_error ncm_owes_disconnected(const struct ncm_cm *cm,
+                                ncm_id id,
+                                uint8_t *owes);
+
 // What has been counted.
 ncm_error ncm_get_counters(const struct ncm_cm *cm, struct ncm_counters *counters);
 
 // Whether nothing is left of anything: `*clean` is 1 if there is no identifier, connection, port,
 // deadline, event or answer, else 0. Walks the tables: for tests.
 ncm_error ncm_is_clean(const struct ncm_cm *cm, uint8_t *clean);
+
+// What there is to say of an ADDR_ERROR, ROUTE_ERROR, UNREACHABLE, REJECTED or CONNECT_ERROR, whose
+// identifier is not destroyed yet, in one line:
+//
+// 192.0.2.1:40000 -> 192.0.2.2:4420: no listener for RDMA tcp port 4420 (REJ 8)
+//
+// The arrow leads from who asked to who was asked. `text` has room for `size` octets;
+// NCM_FAILURE_TEXT_SIZE will do. `*len`, which is not NULL, is how many it took, without the NUL.
+// NCM_INVALID_VALUE for other events.
+ncm_error ncm_failure_text(const struct ncm_cm *cm,
+                           const struct ncm_event *event,
+                           char *text,
+                           size_t size,
+                           size_t *len);
 
 // The name of an event's kind, such as "CONNECT_REQUEST".
 const char *ncm_event_name(uint32_t kind);
@@ -1139,6 +1243,12 @@ const char *ncm_reject_reason_name(uint32_t reason);
 
 // What a reject reason means: a part of a sentence, without capital and full stop.
 const char *ncm_reject_reason_text(uint32_t reason);
+
+// The name of a SIDR status, such as "unsupported-service-id".
+const char *ncm_sidr_status_name(uint32_t status);
+
+// What a SIDR status means: a part of a sentence, without capital and full stop.
+const char *ncm_sidr_status_text(uint32_t status);
 
 #ifdef __cplusplus
 }  // extern "C"

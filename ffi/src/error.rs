@@ -59,6 +59,8 @@ pub enum ncm_error_code {
     NCM_PORT_MAP_TOO_SMALL = 36,
     /// The engine has identifiers that are not destroyed.
     NCM_BUSY = 37,
+    /// `max_path_mtu` is no code of a path MTU.
+    NCM_BAD_MTU = 38,
 
     /// The handle is stale: its identifier was destroyed.
     NCM_NO_SUCH_ID = 50,
@@ -92,11 +94,11 @@ pub enum ncm_error_code {
     NCM_SCOPE_MISMATCH = 64,
     /// The timeout is zero.
     NCM_ZERO_TIMEOUT = 65,
-    /// Identifiers of this port space make no connections.
+    /// Identifiers of this port space resolve datagram services: there is no connection.
     NCM_WRONG_PORT_SPACE = 66,
     /// More private data than the message takes: NCM_MAX_*.
     NCM_PRIVATE_DATA_TOO_LONG = 67,
-    /// The queue pair is in another live connection, or its number has more than 24 bits.
+    /// The queue pair is in another live connection.
     NCM_QPN_IN_USE = 68,
     /// The peer has given up this connection, or the answer comes too late; see the event.
     NCM_ALREADY_GONE = 69,
@@ -106,6 +108,8 @@ pub enum ncm_error_code {
     NCM_STALE_REQUEST = 71,
     /// The datagram does not travel over RoCE, so it has no frame.
     NCM_WRONG_LINK = 72,
+    /// A queue pair number or an ECE vendor ID has more than 24 bits.
+    NCM_NUMBER_TOO_LARGE = 73,
 
     /// An error that has no code of its own here.
     NCM_OTHER_ERROR = 99,
@@ -158,6 +162,7 @@ const TABLE: &[Entry] = table! {
     NCM_BAD_TIMER = EINVAL, "timeout codes have 5 bits (0 to 31), CM retries 4 (0 to 15)";
     NCM_PORT_MAP_TOO_SMALL = EINVAL, "port_range: more numbers than the port maps have";
     NCM_BUSY = EBUSY, "the engine has identifiers that are not destroyed";
+    NCM_BAD_MTU = EINVAL, "max_path_mtu: 1 (256 octets) to 5 (4096)";
     NCM_NO_SUCH_ID = ENOENT, "no such ID (it was destroyed)";
     NCM_INVALID_STATE = EINVAL, "not legal in the ID's state, or at this point of its connection";
     NCM_FULL = ENOMEM, "no free slot: destroy something or give the engine more memory";
@@ -174,13 +179,14 @@ const TABLE: &[Entry] = table! {
     NCM_OTHER_SOURCE = EINVAL, "the ID is bound to another address than the route leaves from";
     NCM_SCOPE_MISMATCH = EINVAL, "source and destination are on different interfaces";
     NCM_ZERO_TIMEOUT = EINVAL, "the timeout must not be zero";
-    NCM_WRONG_PORT_SPACE = EINVAL, "IDs of this port space do not make connections";
+    NCM_WRONG_PORT_SPACE = EINVAL, "IDs of this port space resolve datagram services, they have no connection";
     NCM_PRIVATE_DATA_TOO_LONG = EMSGSIZE, "private data too long for the message";
     NCM_QPN_IN_USE = EADDRINUSE, "the queue pair is in use by another live connection";
     NCM_ALREADY_GONE = ECONNABORTED, "this connection was given up before";
     NCM_ALREADY_ESTABLISHED = EISCONN, "the connection is established already";
     NCM_STALE_REQUEST = ESTALE, "the request is no longer open (timed out, answered or its ID destroyed)";
     NCM_WRONG_LINK = EAFNOSUPPORT, "the datagram does not travel over RoCE, so it has no frame";
+    NCM_NUMBER_TOO_LARGE = EINVAL, "queue pair numbers and ECE vendor IDs have 24 bits";
     NCM_OTHER_ERROR = EIO, "an error without a code of its own";
 };
 
@@ -251,12 +257,13 @@ from! {
     ConnectError:
         NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE,
         WrongPortSpace => NCM_WRONG_PORT_SPACE, PrivateDataTooLong => NCM_PRIVATE_DATA_TOO_LONG,
-        QpnInUse => NCM_QPN_IN_USE, AlreadyGone => NCM_ALREADY_GONE,
+        NumberTooLarge => NCM_NUMBER_TOO_LARGE, QpnInUse => NCM_QPN_IN_USE,
+        AlreadyGone => NCM_ALREADY_GONE,
         AlreadyEstablished => NCM_ALREADY_ESTABLISHED;
     OpError: NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE;
     SetupError:
         TooManyConnections => NCM_TOO_MANY_CONNECTIONS, BadPrefix => NCM_BAD_PREFIX,
-        BadPortRange => NCM_BAD_PORT_RANGE, BadTimer => NCM_BAD_TIMER,
+        BadPortRange => NCM_BAD_PORT_RANGE, BadTimer => NCM_BAD_TIMER, BadMtu => NCM_BAD_MTU,
         NoStorage => NCM_BAD_CAPACITY, TooFewDeadlines => NCM_BAD_CAPACITY,
         PortMapTooSmall => NCM_PORT_MAP_TOO_SMALL;
 }

@@ -84,10 +84,18 @@ pub enum ncm_conn_state {
     NCM_CONN_TIMEWAIT = 8,
     /// We rejected it; a repeated REQ gets the same answer again.
     NCM_CONN_REJ_SENT = 9,
+    /// SIDR_REQ sent, waiting for SIDR_REP.
+    NCM_CONN_SIDR_REQ_SENT = 10,
+    /// SIDR_REP received: the service's queue pair is known.
+    NCM_CONN_SIDR_RESOLVED = 11,
+    /// SIDR_REQ received, waiting for the application's answer.
+    NCM_CONN_SIDR_REQ_RCVD = 12,
+    /// SIDR_REP sent; a repeated SIDR_REQ gets the same answer again.
+    NCM_CONN_SIDR_REP_SENT = 13,
 }
 
 /// The states of connections, by their number in C.
-pub(crate) const CONN_STATES: [ConnState; 10] = [
+pub(crate) const CONN_STATES: [ConnState; 14] = [
     ConnState::Idle,
     ConnState::ReqSent,
     ConnState::ReqRcvd,
@@ -98,6 +106,10 @@ pub(crate) const CONN_STATES: [ConnState; 10] = [
     ConnState::DreqRcvd,
     ConnState::Timewait,
     ConnState::RejSent,
+    ConnState::SidrReqSent,
+    ConnState::SidrResolved,
+    ConnState::SidrReqRcvd,
+    ConnState::SidrRepSent,
 ];
 
 /// Where an identifier's connection stands: `*state`, one of ncm_conn_state.
@@ -198,7 +210,8 @@ pub unsafe extern "C" fn ncm_get_qp_attrs(
 }
 
 /// The peer's private data, as its event brought them: that of a CONNECT_REQUEST until it is
-/// answered, of a CONNECT_RESPONSE until ncm_establish, of a REJECTED until ncm_reset; else none.
+/// answered, of a CONNECT_RESPONSE until ncm_establish, of a REJECTED and of a datagram
+/// service until ncm_reset; else none.
 /// `*len` octets go into `data`, which has room for `size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_get_private_data(
@@ -239,6 +252,23 @@ pub unsafe extern "C" fn ncm_get_additional_info(
             place.put(octets).map(|()| octets.len())
         })?;
         len.put(got);
+        Ok(())
+    }
+}
+
+/// Whether a DISCONNECTED is still to come: `*owes` is 1 from the ESTABLISHED that ncm_poll_event gave
+/// until the DISCONNECTED it gives, or until ncm_reset; else 0. Who wants to end in order disconnects
+/// and waits as long as it is 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncm_owes_disconnected(
+    cm: *const ncm_cm,
+    id: ncm_id,
+    owes: *mut u8,
+) -> ncm_error {
+    border! {
+        let place = output(owes)?;
+        let owes = enter(cm, |engine| Ok(engine.cm.owes_disconnected(Id::from_raw(id))?))?;
+        place.put(owes.into());
         Ok(())
     }
 }

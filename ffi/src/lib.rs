@@ -22,7 +22,7 @@
 //! | `setup.rs` | sizes, defaults, `ncm_init`, `ncm_finish` |
 //! | `pump.rs`, `frame.rs` | `ncm_handle_*` and `ncm_poll_*` |
 //! | `ops/` | the operations |
-//! | `get.rs`, `names.rs` | getters; names and texts |
+//! | `get.rs`, `failure.rs`, `names.rs` | getters; failures in words; names and texts |
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![allow(non_camel_case_types)]
@@ -48,6 +48,8 @@ mod frame;
 
 mod get;
 
+mod failure;
+
 mod names;
 
 #[cfg(not(feature = "std"))]
@@ -55,6 +57,7 @@ mod panic;
 
 pub use border::ncm_cm;
 pub use error::*;
+pub use failure::*;
 pub use frame::*;
 pub use get::*;
 pub use names::*;

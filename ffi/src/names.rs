@@ -4,7 +4,7 @@
 use crate::get::{CONN_STATES, STATES};
 use crate::types::{FIRST_IGNORED, IGNORED};
 use core::ffi::{CStr, c_char};
-use nanocm_core::wire::RejectReason;
+use nanocm_core::wire::{RejectReason, SidrStatus};
 
 /// The name of an event's kind, such as "CONNECT_REQUEST".
 #[unsafe(no_mangle)]
@@ -65,10 +65,29 @@ pub extern "C" fn ncm_reject_reason_text(reason: u32) -> *const c_char {
     }
 }
 
+/// The name of a SIDR status, such as "unsupported-service-id".
+#[unsafe(no_mangle)]
+pub extern "C" fn ncm_sidr_status_name(status: u32) -> *const c_char {
+    nth(SIDR_NAMES, known_status(status))
+}
+
+/// What a SIDR status means: a part of a sentence, without capital and full stop.
+#[unsafe(no_mangle)]
+pub extern "C" fn ncm_sidr_status_text(status: u32) -> *const c_char {
+    match known_status(status) {
+        None => c"the peer gave a status we don't know".as_ptr(),
+        place => nth(SIDR_TEXTS, place),
+    }
+}
+
 const UNKNOWN: &CStr = c"unknown";
 
 fn known_reason(reason: u32) -> Option<usize> {
     RejectReason::ALL.iter().position(|known| u32::from(known.0) == reason)
+}
+
+fn known_status(status: u32) -> Option<usize> {
+    SidrStatus::ALL.iter().position(|known| u32::from(known.0) == status)
 }
 
 /// The n-th of some strings that lie one behind the other, each with its NUL.
@@ -122,6 +141,11 @@ strings! {
         None => "unknown",
     };
     REASON_TEXTS = RejectReason::ALL, reason => reason.text();
+    SIDR_NAMES = SidrStatus::ALL, status => match status.name() {
+        Some(name) => name,
+        None => "unknown",
+    };
+    SIDR_TEXTS = SidrStatus::ALL, status => status.text();
 }
 
 #[cfg(test)]

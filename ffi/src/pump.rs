@@ -7,7 +7,7 @@ use crate::ncm_error;
 use crate::ncm_error_code::*;
 use crate::types::*;
 use nanocm_core::wire::MAD_LEN;
-use nanocm_core::{EventKind, Instant, SendToken};
+use nanocm_core::{ConnState, EventKind, Instant, PeerParam, SendToken};
 
 /// Octets of a management datagram (MAD).
 pub const NCM_MAD_LEN: usize = 256;
@@ -160,16 +160,20 @@ pub unsafe extern "C" fn ncm_poll_event(cm: *mut ncm_cm, event: *mut ncm_event) 
         let place = output_struct(event)?;
         let told = enter(cm, |engine| {
             let event = engine.cm.poll_event().ok_or(NCM_EMPTY)?;
+            let (cm, id) = (&engine.cm, event.id);
+            let has_answer = cm.conn_state(id) == Ok(ConnState::SidrResolved);
+            let peer = if has_answer { cm.peer_param(id)? } else { PeerParam::default() };
             let (data, info): (&[u8], &[u8]) = match event.kind {
                 EventKind::ConnectRequest { .. } | EventKind::ConnectResponse { .. } => {
-                    (engine.cm.private_data(event.id), &[])
+                    (cm.private_data(id), &[])
                 }
-                EventKind::Rejected(_) => {
-                    (engine.cm.private_data(event.id), engine.cm.additional_info(event.id))
+                EventKind::Established if has_answer => (cm.private_data(id), &[]),
+                EventKind::Rejected(_) | EventKind::SidrRejected(_) => {
+                    (cm.private_data(id), cm.additional_info(id))
                 }
                 _ => (&[], &[]),
             };
-            Ok(ncm_event::new(event, data, info))
+            Ok(ncm_event::new(event, peer, data, info))
         })?;
         place.put(told);
         Ok(())

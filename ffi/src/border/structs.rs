@@ -22,15 +22,15 @@ macro_rules! structs {
 structs! {
     ncm_capacity: 32;
     ncm_completion: 104;
-    ncm_config: 64;
-    ncm_conn_param: 24 + 2 * size_of::<usize>();
-    ncm_counters: 196;
+    ncm_config: 72;
+    ncm_conn_param: 40 + 2 * size_of::<usize>();
+    ncm_counters: 208;
     ncm_event: 360;
     ncm_frame: 88;
     ncm_peer_param: 44;
     ncm_port_event: 40;
     ncm_port_key: 40;
-    ncm_qp_attrs: 96;
+    ncm_qp_attrs: 100;
     ncm_request: 136;
     ncm_route: 80;
     ncm_transmit: 80;

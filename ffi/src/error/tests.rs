@@ -25,6 +25,7 @@ const PINNED: &str = "
 35 NCM_BAD_TIMER
 36 NCM_PORT_MAP_TOO_SMALL
 37 NCM_BUSY
+38 NCM_BAD_MTU
 50 NCM_NO_SUCH_ID
 51 NCM_INVALID_STATE
 52 NCM_FULL
@@ -48,6 +49,7 @@ const PINNED: &str = "
 70 NCM_ALREADY_ESTABLISHED
 71 NCM_STALE_REQUEST
 72 NCM_WRONG_LINK
+73 NCM_NUMBER_TOO_LARGE
 99 NCM_OTHER_ERROR
 ";
 
@@ -149,6 +151,7 @@ fn a_code_has_the_errno_of_the_cores_error() {
         ConnectError::InvalidState { state },
         ConnectError::WrongPortSpace,
         ConnectError::PrivateDataTooLong { limit: 56 },
+        ConnectError::NumberTooLarge,
         ConnectError::QpnInUse,
         ConnectError::AlreadyGone,
         ConnectError::AlreadyEstablished,

@@ -27,6 +27,20 @@ fn c3_every_reject_reason_has_a_name_and_a_text() {
 }
 
 #[test]
+fn every_sidr_status_has_a_name_and_a_text() {
+    for status in (0..=255).chain([256, u32::MAX]) {
+        let (name, words) =
+            (text(ncm_sidr_status_name(status)), text(ncm_sidr_status_text(status)));
+        if status <= 5 {
+            let core = SidrStatus(status as u8);
+            assert_eq!((Some(name), words), (core.name(), core.text()));
+        } else {
+            assert_eq!((name, words), ("unknown", "the peer gave a status we don't know"));
+        }
+    }
+}
+
+#[test]
 fn states_have_the_cores_names_and_their_numbers() {
     for &state in &State::ALL {
         let number = STATES.iter().position(|&known| known == state);
@@ -39,7 +53,10 @@ fn states_have_the_cores_names_and_their_numbers() {
         assert_eq!(text(ncm_conn_state_name(number)), state.name());
     }
     assert_eq!(STATES[ncm_state::NCM_STATE_DEVICE_REMOVAL as usize], State::DeviceRemoval);
-    assert_eq!(CONN_STATES[ncm_conn_state::NCM_CONN_REJ_SENT as usize], ConnState::RejSent);
+    assert_eq!(
+        CONN_STATES[ncm_conn_state::NCM_CONN_SIDR_REP_SENT as usize],
+        ConnState::SidrRepSent
+    );
     assert_eq!(text(ncm_state_name(STATES.len() as u32)), "unknown");
     assert_eq!(text(ncm_conn_state_name(u32::MAX)), "unknown");
 }

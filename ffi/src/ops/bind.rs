@@ -8,7 +8,7 @@ use crate::types::*;
 use crate::{ncm_error, ncm_error_code};
 use core::net::SocketAddr;
 use nanocm_core::port::Proposal;
-use nanocm_core::{Id, IdOption, Instant};
+use nanocm_core::{Id, IdOption, Instant, Transports};
 
 /// Makes an identifier without an address (rdma_create_id), of one of ncm_port_space. `user` comes
 /// back with each of its events.
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn ncm_bind_reserved(
 
 /// Lets a bound identifier listen (rdma_listen) for at most `backlog` requests that are neither
 /// accepted nor rejected; 0 for the engine's default. One more is dropped silently, for the peer to
-/// repeat it.
+/// repeat it, or rejected (NCM_OPTION_REJECT_WHEN_FULL).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_listen(cm: *mut ncm_cm, id: ncm_id, backlog: u32) -> ncm_error {
     border! {
@@ -105,7 +105,8 @@ pub unsafe extern "C" fn ncm_set_user(cm: *mut ncm_cm, id: ncm_id, user: u64) ->
 /// Options of an identifier (rdma_set_option). The first four have librdmacm's numbers.
 #[repr(C)]
 pub enum ncm_option {
-    /// Type of service of the connection's packets, 0 to 255. Counts for routes resolved afterwards.
+    /// Type of service of the connection's packets, 0 to 255; 0 is not the same as unset, where the
+    /// route says it. Until ncm_connect; connections that are accepted have their peer's.
     NCM_OPTION_TOS = 0,
     /// 1: share a port with others that say so too. Not while listening; 0 only while idle.
     NCM_OPTION_REUSEADDR = 1,
@@ -115,6 +116,13 @@ pub enum ncm_option {
     /// Local ACK timeout code, 0 (none) to 31. Goes into the queue pair's attributes at once, and into
     /// the REQ of routes resolved afterwards.
     NCM_OPTION_ACK_TIMEOUT = 3,
+    /// The transports that a listener takes, 1 << ncm_transport each: 1 (RC alone, the default) to 7. A
+    /// REQ with another gets REJ 9.
+    NCM_OPTION_TRANSPORTS = 16,
+    /// 1: a listener answers a request beyond its backlog with REJ 3 (SIDR status 3), not with
+    /// silence. Silence lets the peer repeat its request until there is room; a rejection lets it go
+    /// elsewhere at once. Only while idle, bound or listening.
+    NCM_OPTION_REJECT_WHEN_FULL = 17,
 }
 
 fn id_option(option: u32, value: u32) -> Result<IdOption, ncm_error_code> {
@@ -122,13 +130,25 @@ fn id_option(option: u32, value: u32) -> Result<IdOption, ncm_error_code> {
     const REUSEADDR: u32 = ncm_option::NCM_OPTION_REUSEADDR as u32;
     const AFONLY: u32 = ncm_option::NCM_OPTION_AFONLY as u32;
     const ACK_TIMEOUT: u32 = ncm_option::NCM_OPTION_ACK_TIMEOUT as u32;
+    const TRANSPORTS: u32 = ncm_option::NCM_OPTION_TRANSPORTS as u32;
+    const REJECT_WHEN_FULL: u32 = ncm_option::NCM_OPTION_REJECT_WHEN_FULL as u32;
     match option {
         TOS => Ok(IdOption::Tos(at_most(value, 255)? as u8)),
         REUSEADDR => Ok(IdOption::ReuseAddr(flag(value)?)),
         AFONLY => Ok(IdOption::AfOnly(flag(value)?)),
         ACK_TIMEOUT => Ok(IdOption::AckTimeout(at_most(value, 31)? as u8)),
+        TRANSPORTS => transports(value).map(IdOption::Transports),
+        REJECT_WHEN_FULL => Ok(IdOption::RejectWhenFull(flag(value)?)),
         _ => Err(NCM_INVALID_VALUE),
     }
+}
+
+/// A set of transports, a bit each; not an empty one.
+fn transports(bits: u32) -> Result<Transports, ncm_error_code> {
+    at_most(bits, 7)?;
+    let all = [Transports::RC, Transports::UC, Transports::XRC];
+    let chosen = (0..).zip(all).filter(|(bit, _)| bits & 1 << bit != 0).map(|(_, one)| one);
+    chosen.reduce(|some, one| some | one).ok_or(NCM_INVALID_VALUE)
 }
 
 /// Sets an option (ncm_option) of an identifier.

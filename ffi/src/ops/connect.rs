@@ -21,7 +21,7 @@ pub unsafe extern "C" fn ncm_conn_param_init(
 }
 
 /// Sends a REQ (rdma_connect), again until it is answered. Then CONNECT_RESPONSE, REJECTED or
-/// UNREACHABLE.
+/// UNREACHABLE. From a datagram port space a SIDR_REQ, then ESTABLISHED, REJECTED or UNREACHABLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_connect(
     cm: *mut ncm_cm,
@@ -40,7 +40,8 @@ pub unsafe extern "C" fn ncm_connect(
 }
 
 /// Accepts a request (rdma_accept): sends a REP, again until its RTU comes. Then ESTABLISHED,
-/// REJECTED, UNREACHABLE or DISCONNECTED.
+/// REJECTED, UNREACHABLE or DISCONNECTED. Of a datagram port space: sends a SIDR_REP, again for each
+/// repetition of the request while the identifier lives. Then nothing: no connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_accept(
     cm: *mut ncm_cm,
@@ -62,7 +63,7 @@ pub unsafe extern "C" fn ncm_accept(
 pub const NCM_REJECT_CONSUMER: u32 = 28;
 
 /// Rejects a request (rdma_reject), or on either side a connection that does not stand yet, for a
-/// reason of 16 bits. Destroy the identifier when you like: the REJ goes out all the same. At most
+/// reason of 16 bits. SIDR has fewer: reason 1 (no-qp) is status 3, any other 2. Destroy the identifier when you like: the REJ goes out all the same. At most
 /// NCM_MAX_REJECT_DATA octets; `data` may be NULL for none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_reject(

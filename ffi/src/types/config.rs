@@ -49,8 +49,12 @@ pub struct ncm_config {
     /// In all, from ncm_connect to UNREACHABLE, unless ncm_conn_param says otherwise; also from
     /// ncm_accept to UNREACHABLE, and from ncm_disconnect to a DISCONNECTED by timeout. Default 30 s.
     pub deadline: u64,
-    /// A peer's MRA extends the deadline up to this far from the start. Default 120 s.
+    /// A peer's MRA extends the deadline up to this far from the start, 109 minutes at most. Default
+    /// 120 s.
     pub max_wait: u64,
+    /// Before the first retransmission of a SIDR_REQ; doubled for each further one. Default 4.096 s:
+    /// who answers at once takes a repeated one for another (Linux).
+    pub sidr_first_retry: u64,
     /// For the application to accept or reject a request. Then it is rejected. Default 60 s.
     pub accept_deadline: u64,
     /// Port numbers for "any free port", both ends included. Default 32768 to 60999.
@@ -77,12 +81,15 @@ pub struct ncm_config {
     pub max_cm_retries: u8,
     /// Target ACK Delay of our REPs (code). Default 15.
     pub target_ack_delay: u8,
+    /// The largest path MTU that our queue pairs take (code: 1 for 256 to 5 for 4096 octets). A REQ with
+    /// a larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
+    pub max_path_mtu: u8,
     /// 1: only the thread that calls ncm_init may use the engine; from others every call is
     /// NCM_WRONG_THREAD. Not in builds without an operating system. Default 0: any thread may, one at
     /// a time.
     pub check_thread: u8,
     /// Zero.
-    pub reserved: [u8; 3],
+    pub reserved: [u8; 2],
 }
 
 impl ncm_config {
@@ -96,6 +103,7 @@ impl ncm_config {
         config.timers.first_retry = Duration::from_nanos(self.first_retry);
         config.timers.deadline = Duration::from_nanos(self.deadline);
         config.timers.max_wait = Duration::from_nanos(self.max_wait);
+        config.timers.sidr_first_retry = Duration::from_nanos(self.sidr_first_retry);
         config.timers.accept_deadline = Duration::from_nanos(self.accept_deadline);
         config.port_range = (self.port_low, self.port_high);
         config.comm_id_prefix = (self.comm_id_prefix, self.comm_id_prefix_bits);
@@ -105,6 +113,7 @@ impl ncm_config {
         config.local_cm_response_timeout = self.local_cm_response_timeout;
         config.max_cm_retries = self.max_cm_retries;
         config.target_ack_delay = self.target_ack_delay;
+        config.max_path_mtu = self.max_path_mtu;
         Ok(config)
     }
 }
@@ -119,6 +128,7 @@ impl From<Config> for ncm_config {
             first_retry: nanos(config.timers.first_retry),
             deadline: nanos(config.timers.deadline),
             max_wait: nanos(config.timers.max_wait),
+            sidr_first_retry: nanos(config.timers.sidr_first_retry),
             accept_deadline: nanos(config.timers.accept_deadline),
             port_low: config.port_range.0,
             port_high: config.port_range.1,
@@ -130,8 +140,9 @@ impl From<Config> for ncm_config {
             local_cm_response_timeout: config.local_cm_response_timeout,
             max_cm_retries: config.max_cm_retries,
             target_ack_delay: config.target_ack_delay,
+            max_path_mtu: config.max_path_mtu,
             check_thread: 0,
-            reserved: [0; 3],
+            reserved: [0; 2],
         }
     }
 }

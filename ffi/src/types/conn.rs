@@ -4,7 +4,10 @@ use super::{at_most, flag, ncm_path, unused};
 use crate::ncm_error_code;
 use crate::ncm_error_code::*;
 use core::time::Duration;
-use nanocm_core::{ConnParam, Gid, Path, PeerParam, QpAttrs, QpState, RocePath, Route};
+use nanocm_core::conn::limits;
+use nanocm_core::{
+    ConnParam, Ece, Gid, Path, PeerParam, QpAttrs, QpState, RocePath, Route, Transport,
+};
 
 /// Private data of ncm_connect (REQ), in octets.
 pub const NCM_MAX_CONNECT_DATA: usize = 56;
@@ -12,13 +15,56 @@ pub const NCM_MAX_CONNECT_DATA: usize = 56;
 pub const NCM_MAX_ACCEPT_DATA: usize = 196;
 /// Private data of ncm_reject (REJ).
 pub const NCM_MAX_REJECT_DATA: usize = 148;
+/// Private data of ncm_connect for a datagram service (SIDR_REQ).
+pub const NCM_MAX_SIDR_REQ_DATA: usize = 180;
+/// Private data of ncm_accept and ncm_reject for a datagram service (SIDR_REP).
+pub const NCM_MAX_SIDR_REP_DATA: usize = 136;
 /// Private data of ncm_establish (RTU).
 pub const NCM_MAX_ESTABLISH_DATA: usize = 224;
 /// Private data of ncm_disconnect: of a DREQ; a DREP takes four octets more.
 pub const NCM_MAX_DISCONNECT_DATA: usize = 220;
 
+const _: () = assert!(
+    NCM_MAX_CONNECT_DATA == limits::REQ
+        && NCM_MAX_ACCEPT_DATA == limits::REP
+        && NCM_MAX_REJECT_DATA == limits::REJ
+        && NCM_MAX_SIDR_REQ_DATA == limits::SIDR_REQ
+        && NCM_MAX_SIDR_REP_DATA == limits::SIDR_REP
+        && NCM_MAX_ESTABLISH_DATA == limits::RTU
+        && NCM_MAX_DISCONNECT_DATA == limits::DREQ
+);
+
 /// As many retransmissions as the time allows: `ncm_conn_param.retries`.
 pub const NCM_RETRIES_DEFAULT: u8 = 255;
+
+/// The transport of a connection's queue pair. Datagrams have no connection, but SIDR.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ncm_transport {
+    /// Reliable connection.
+    NCM_TRANSPORT_RC = 0,
+    /// Unreliable connection.
+    NCM_TRANSPORT_UC = 1,
+    /// Extended reliable connection: who connects is the initiator, who accepts the target.
+    NCM_TRANSPORT_XRC = 2,
+}
+
+fn transport(value: u8) -> Result<Transport, ncm_error_code> {
+    match value {
+        0 => Ok(Transport::Rc),
+        1 => Ok(Transport::Uc),
+        2 => Ok(Transport::Xrc),
+        _ => Err(NCM_INVALID_VALUE),
+    }
+}
+
+fn transport_number(transport: Transport) -> u8 {
+    match transport {
+        Transport::Rc => ncm_transport::NCM_TRANSPORT_RC as u8,
+        Transport::Uc => ncm_transport::NCM_TRANSPORT_UC as u8,
+        Transport::Xrc => ncm_transport::NCM_TRANSPORT_XRC as u8,
+    }
+}
 
 /// What ncm_connect and ncm_accept are told (struct rdma_conn_param). Start from
 /// ncm_conn_param_init.
@@ -27,7 +73,8 @@ pub const NCM_RETRIES_DEFAULT: u8 = 255;
 pub struct ncm_conn_param {
     /// sizeof(ncm_conn_param).
     pub size: u32,
-    /// Our queue pair number, 24 bits. No live connection may use it.
+    /// Our queue pair number, 24 bits. No live connection may use it. Who asks for a datagram service
+    /// needs none.
     pub qpn: u32,
     /// A hard end for this attempt, in nanoseconds, which no MRA extends. Default 0: the engine's
     /// `deadline`, which one does.
@@ -46,21 +93,35 @@ pub struct ncm_conn_param {
     pub flow_control: u8,
     /// 1: the queue pair uses a shared receive queue. Default 0.
     pub srq: u8,
+    /// Of a connection: the queue pair's transport (ncm_transport). Who accepts has that of the
+    /// request. Default NCM_TRANSPORT_RC.
+    pub transport: u8,
+    /// Of a datagram service: the Q_Key that its queue pair expects. Default 0x01234567, as
+    /// RDMA_PS_UDP.
+    pub qkey: u32,
+    /// Enhanced connection establishment: our queue pair's vendor, 24 bits. Default 0: none.
+    pub ece_vendor_id: u32,
+    /// The vendor's options. Default 0.
+    pub ece_options: u32,
     /// Zero.
-    pub reserved: u8,
+    pub reserved: u32,
     /// For the peer's application. It receives the whole field of the message, filled up with zeros:
     /// a length, if it matters, is part of the data. Default NULL.
     pub private_data: *const u8,
-    /// How many octets: at most NCM_MAX_CONNECT_DATA or NCM_MAX_ACCEPT_DATA. Default 0.
+    /// How many octets: at most NCM_MAX_CONNECT_DATA or NCM_MAX_ACCEPT_DATA, for datagram services
+    /// NCM_MAX_SIDR_REQ_DATA or NCM_MAX_SIDR_REP_DATA. Default 0.
     pub private_data_len: usize,
 }
 
 impl ncm_conn_param {
     /// With the private data it points to.
     pub(crate) fn to_rust(self, private_data: &[u8]) -> Result<ConnParam<'_>, ncm_error_code> {
-        unused(&[self.reserved])?;
+        unused(&self.reserved.to_ne_bytes())?;
         let mut param = ConnParam::new(self.qpn);
         param.private_data = private_data;
+        param.transport = transport(self.transport)?;
+        param.qkey = self.qkey;
+        param.ece = Ece { vendor_id: self.ece_vendor_id, options: self.ece_options };
         param.responder_resources = self.responder_resources;
         param.initiator_depth = self.initiator_depth;
         param.retry_count = at_most(self.retry_count, 7)?;
@@ -85,6 +146,10 @@ impl ncm_conn_param {
             rnr_retry_count: param.rnr_retry_count,
             flow_control: param.flow_control.into(),
             srq: param.srq.into(),
+            transport: transport_number(param.transport),
+            qkey: param.qkey,
+            ece_vendor_id: param.ece.vendor_id,
+            ece_options: param.ece.options,
             reserved: 0,
             private_data: core::ptr::null(),
             private_data_len: 0,
@@ -93,7 +158,8 @@ impl ncm_conn_param {
 }
 
 /// What the peer's REQ or REP offers, turned round to our point of view: its initiator depth is our
-/// responder resources.
+/// responder resources. Of a SIDR_REP the queue pair number, Q_Key and ECE count; a SIDR_REQ says
+/// nothing of its sender's queue pair.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ncm_peer_param {
@@ -115,8 +181,16 @@ pub struct ncm_peer_param {
     pub flow_control: u8,
     /// 1 if the peer uses a shared receive queue.
     pub srq: u8,
+    /// The transport asked for (ncm_transport).
+    pub transport: u8,
     /// Zero.
-    pub reserved: [u8; 26],
+    pub reserved: [u8; 13],
+    /// Of a datagram service: the Q_Key that its queue pair expects.
+    pub qkey: u32,
+    /// What the peer's vendor says (ECE): which it is; 0 for none.
+    pub ece_vendor_id: u32,
+    /// The vendor's options.
+    pub ece_options: u32,
 }
 
 impl From<PeerParam> for ncm_peer_param {
@@ -131,7 +205,11 @@ impl From<PeerParam> for ncm_peer_param {
             rnr_retry_count: peer.rnr_retry_count,
             flow_control: peer.flow_control.into(),
             srq: peer.srq.into(),
-            reserved: [0; 26],
+            transport: transport_number(peer.transport),
+            reserved: [0; 13],
+            qkey: peer.qkey,
+            ece_vendor_id: peer.ece.vendor_id,
+            ece_options: peer.ece.options,
         }
     }
 }
@@ -238,6 +316,8 @@ pub struct ncm_qp_attrs {
     pub rnr_retry: u8,
     /// Zero.
     pub reserved: [u8; 2],
+    /// The Q_Key of a datagram queue pair; 0 for a connection's.
+    pub qkey: u32,
     /// The path: address handle attributes.
     pub path: ncm_path,
 }
@@ -260,6 +340,7 @@ impl ncm_qp_attrs {
             retry_count: attrs.retry_count,
             rnr_retry: attrs.rnr_retry,
             reserved: [0; 2],
+            qkey: attrs.qkey,
             path: attrs.path.into(),
         }
     }

@@ -38,7 +38,7 @@ pub enum ncm_disposition {
     NCM_IGNORED_WRONG_QPN = 14,
     /// Ignored: the listener's backlog is full; the peer will repeat its REQ.
     NCM_IGNORED_BACKLOG_FULL = 15,
-    /// Ignored: a message that this engine does not act on.
+    /// Ignored: a message of alternate paths, which there are none of.
     NCM_IGNORED_UNSUPPORTED = 16,
 }
 
@@ -100,7 +100,8 @@ pub struct ncm_counters {
     pub bad_ip_cm_header: u32,
     /// Requests refused for their primary path (REJ 12).
     pub bad_primary_path: u32,
-    /// Requests refused for their transport type (REJ 9).
+    /// Requests refused for their transport type (REJ 9), or to the wrong kind of port space (SIDR
+    /// status 2).
     pub bad_transport: u32,
     /// Requests refused because every slot was in use (REJ 3).
     pub no_resources: u32,
@@ -116,6 +117,13 @@ pub struct ncm_counters {
     pub accept_overdue: u32,
     /// Connections that reached ESTABLISHED.
     pub established: u32,
+    /// Requests refused for their path MTU (REJ 26).
+    pub bad_path_mtu: u32,
+    /// Requests refused because the backlog was full, by a listener with
+    /// NCM_OPTION_REJECT_WHEN_FULL (REJ 3).
+    pub backlog_full: u32,
+    /// Datagram services that answered.
+    pub resolved: u32,
 }
 
 impl From<&Counters> for ncm_counters {
@@ -144,6 +152,9 @@ impl From<&Counters> for ncm_counters {
             farewells_dropped: counters.farewells_dropped,
             accept_overdue: counters.accept_overdue,
             established: counters.established,
+            bad_path_mtu: counters.bad_path_mtu,
+            backlog_full: counters.backlog_full,
+            resolved: counters.resolved,
         }
     }
 }

@@ -15,8 +15,8 @@ pub enum ncm_event_kind {
     NCM_EVENT_ROUTE_RESOLVED = 2,
     /// It could not be found; the identifier's address is still resolved.
     NCM_EVENT_ROUTE_ERROR = 3,
-    /// A peer asks to connect. The identifier is new, and the receiver's to answer and destroy.
-    /// Private data: 56 octets.
+    /// A peer asks to connect, or for a datagram service. The identifier is new, and the receiver's to
+    /// answer and destroy. Private data: 56 octets, or 180.
     NCM_EVENT_CONNECT_REQUEST = 4,
     /// The peer accepted: make the queue pair ready, then ncm_establish. Private data: 196 octets.
     NCM_EVENT_CONNECT_RESPONSE = 5,
@@ -25,9 +25,11 @@ pub enum ncm_event_kind {
     NCM_EVENT_CONNECT_ERROR = 6,
     /// The peer did not answer. Ends the attempt.
     NCM_EVENT_UNREACHABLE = 7,
-    /// The peer, or its connection manager, refused. Private data: 148 octets. Ends the attempt.
+    /// The peer, or its connection manager, refused. Private data: 148 octets, of a datagram service
+    /// 136. Ends the attempt.
     NCM_EVENT_REJECTED = 8,
-    /// The connection stands.
+    /// The connection stands. Or the datagram service has answered: `peer` has its queue pair and
+    /// Q_Key, ncm_get_path the way. Private data then: 136 octets.
     NCM_EVENT_ESTABLISHED = 9,
     /// The connection is over.
     NCM_EVENT_DISCONNECTED = 10,
@@ -51,6 +53,8 @@ pub enum ncm_status {
     NCM_STATUS_REJECTED = 3,
     /// How the connection ended: ncm_disconnect_cause.
     NCM_STATUS_DISCONNECTED = 4,
+    /// The status of a datagram service's SIDR_REP: ncm_sidr_status_name and _text.
+    NCM_STATUS_SIDR = 5,
 }
 
 /// How a connection ended.
@@ -88,7 +92,7 @@ pub struct ncm_event {
     pub status: u32,
     /// An errno, a reason, a cause; never negative.
     pub value: u32,
-    /// CONNECT_REQUEST and CONNECT_RESPONSE: what the peer offers.
+    /// CONNECT_REQUEST, CONNECT_RESPONSE, and ESTABLISHED of a datagram service: what the peer offers.
     pub peer: ncm_peer_param,
     /// How many octets of private data there are: the whole field of the message, as received.
     pub private_data_len: u32,
@@ -101,8 +105,14 @@ pub struct ncm_event {
 }
 
 impl ncm_event {
-    /// An event with what the engine has to say about it.
-    pub(crate) fn new(event: Event, private_data: &[u8], additional_info: &[u8]) -> ncm_event {
+    /// An event with what the engine has to say about it: `service`, of a datagram service that has
+    /// answered.
+    pub(crate) fn new(
+        event: Event,
+        service: PeerParam,
+        private_data: &[u8],
+        additional_info: &[u8],
+    ) -> ncm_event {
         use ncm_event_kind::*;
         use ncm_status::*;
         let nothing = (NCM_STATUS_NONE, 0);
@@ -117,9 +127,12 @@ impl ncm_event {
                 (NCM_EVENT_CONNECT_REQUEST, nothing, (listener.to_raw(), peer))
             }
             EventKind::ConnectResponse { peer } => (NCM_EVENT_CONNECT_RESPONSE, nothing, (0, peer)),
-            EventKind::Established => (NCM_EVENT_ESTABLISHED, nothing, none),
+            EventKind::Established => (NCM_EVENT_ESTABLISHED, nothing, (0, service)),
             EventKind::Rejected(reason) => {
                 (NCM_EVENT_REJECTED, (NCM_STATUS_REJECTED, reason.0.into()), none)
+            }
+            EventKind::SidrRejected(status) => {
+                (NCM_EVENT_REJECTED, (NCM_STATUS_SIDR, status.0.into()), none)
             }
             EventKind::Unreachable(Unreachable::SendFailed(error)) => {
                 (NCM_EVENT_UNREACHABLE, errno(error), none)

@@ -70,23 +70,24 @@ fn structures_have_no_padding() {
         ncm_port_key { size, space, local, held, reserved }
         ncm_capacity { size, ids, conns, replies, ports, gids, map, reserved }
         ncm_config {
-            size, default_backlog, seed, first_retry, deadline, max_wait, accept_deadline, port_low,
+            size, default_backlog, seed, first_retry, deadline, max_wait, sidr_first_retry, accept_deadline, port_low,
             port_high, comm_id_prefix, comm_id_prefix_bits, loopback_is_wildcard, lenient,
             remote_cm_response_timeout, local_cm_response_timeout, max_cm_retries, target_ack_delay,
-            check_thread, reserved,
+            max_path_mtu, check_thread, reserved,
         }
         ncm_conn_param {
             size, qpn, timeout, retries, responder_resources, initiator_depth, retry_count,
-            rnr_retry_count, flow_control, srq, reserved, private_data, private_data_len,
+            rnr_retry_count, flow_control, srq, transport, qkey, ece_vendor_id, ece_options, reserved,
+            private_data, private_data_len,
         }
         ncm_peer_param {
             size, qpn, starting_psn, responder_resources, initiator_depth, retry_count,
-            rnr_retry_count, flow_control, srq, reserved,
+            rnr_retry_count, flow_control, srq, transport, reserved, qkey, ece_vendor_id, ece_options,
         }
         ncm_route { size, pkey, mtu, rate, packet_lifetime, reserved, path }
         ncm_qp_attrs {
             size, state, dest_qpn, rq_psn, sq_psn, pkey, remote_read, path_mtu, rate,
-            max_dest_rd_atomic, max_rd_atomic, timeout, retry_count, rnr_retry, reserved, path,
+            max_dest_rd_atomic, max_rd_atomic, timeout, retry_count, rnr_retry, reserved, qkey, path,
         }
         ncm_event {
             size, kind, id, user, listener, status, value, peer, private_data_len,
@@ -100,7 +101,7 @@ fn structures_have_no_padding() {
         ncm_counters {
             size, received, ignored, duplicates, sent, retransmitted, send_failed, no_listener,
             bad_ip_cm_header, bad_primary_path, bad_transport, no_resources, stale, stale_spoofed,
-            replies_dropped, farewells_dropped, accept_overdue, established,
+            replies_dropped, farewells_dropped, accept_overdue, established, bad_path_mtu, backlog_full, resolved,
         }
     }
 }
@@ -165,6 +166,8 @@ fn the_config_comes_back_as_it_went() {
     config.remote_cm_response_timeout = 3;
     config.local_cm_response_timeout = 4;
     config.default_backlog = 5;
+    config.max_path_mtu = 4;
+    config.timers.sidr_first_retry = core::time::Duration::from_secs(9);
     let back = ncm_config::from(config).to_rust().unwrap();
     // `Debug` shows all but the seed.
     assert_eq!(format!("{back:?}"), format!("{config:?}"));

@@ -331,32 +331,35 @@ static void d7_the_end_waits_for_nobody(void)
 /* Another thread, and what it was told. */
 struct other {
     ncm_cm *cm;
-    ncm_error first;
-    unsigned done, refused;
-    int stop;
+    ncm_error said;
+    unsigned done;
 };
+
+/* Again until the other thread is out of the engine. */
+static ncm_error insist(struct other *other, ncm_id *id)
+{
+    const struct timespec moment = {.tv_sec = 0, .tv_nsec = 1000};
+    ncm_error said;
+    for (;;) {
+        said = *id == 0 ? ncm_create_id(other->cm, NCM_PS_TCP, 0, id)
+                        : ncm_destroy(other->cm, 0, *id, NULL);
+        if (said != NCM_IN_CALL)
+            return said;
+        nanosleep(&moment, NULL);
+    }
+}
 
 static void *calls(void *argument)
 {
     struct other *other = argument;
-    uint8_t clean = 0;
-    do {
-        other->first = ncm_is_clean(other->cm, &clean);
-    } while (other->first == NCM_IN_CALL);
-    while (!__atomic_load_n(&other->stop, __ATOMIC_ACQUIRE) && other->first == NCM_OK) {
+    while (other->done < 2000) {
         ncm_id id = 0;
-        ncm_error error = ncm_create_id(other->cm, NCM_PS_TCP, 0, &id);
-        if (error == NCM_OK) {
-            do {
-                error = ncm_destroy(other->cm, 0, id, NULL);
-            } while (error == NCM_IN_CALL);
-            if (error == NCM_OK)
-                other->done++;
-        }
-        if (error == NCM_IN_CALL)
-            other->refused++;
-        else if (error != NCM_OK)
-            other->first = error;
+        other->said = insist(other, &id);
+        if (other->said == NCM_OK)
+            other->said = insist(other, &id);
+        if (other->said != NCM_OK)
+            break;
+        other->done++;
     }
     return NULL;
 }
@@ -375,7 +378,7 @@ static void d7_the_wrong_thread_is_told_so(void)
     struct other other = {.cm = node.cm};
     CHECK(pthread_create(&thread, NULL, calls, &other) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(other.first == NCM_WRONG_THREAD && other.done == 0);
+    CHECK(other.said == NCM_WRONG_THREAD && other.done == 0);
     OK(ncm_finish(node.cm));
 }
 
@@ -388,16 +391,10 @@ static void d7_two_threads_take_turns(void)
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         CHECK(pthread_create(&threads[i], NULL, calls, &others[i]) == 0);
-    struct timespec pause = {.tv_sec = 0, .tv_nsec = 50000000};
-    nanosleep(&pause, NULL);
-    unsigned done = 0;
     for (int i = 0; i < 2; i++) {
-        __atomic_store_n(&others[i].stop, 1, __ATOMIC_RELEASE);
         CHECK(pthread_join(threads[i], NULL) == 0);
-        CHECK(others[i].first == NCM_OK);
-        done += others[i].done;
+        CHECK(others[i].said == NCM_OK && others[i].done == 2000);
     }
-    CHECK(done > 0);
     uint32_t ids = 1;
     OK(ncm_get_in_use(world.a.cm, &ids, NULL));
     CHECK(ids == 0);
@@ -448,12 +445,168 @@ static void damaged_frames_are_counted(void)
     finish_both();
 }
 
+/* How a failure reads. */
+static void says(const ncm_event *event, struct node *node, const char *expected)
+{
+    char text[NCM_FAILURE_TEXT_SIZE];
+    size_t len = 0;
+    OK(ncm_failure_text(node->cm, event, text, sizeof text, &len));
+    CHECK(len == strlen(text));
+    if (strcmp(text, expected) != 0)
+        fprintf(stderr, "%s\n", text);
+    CHECK(strcmp(text, expected) == 0);
+}
+
+/* An identifier of A towards a datagram service of B. */
+static ncm_id ask(ncm_id id, const char *data)
+{
+    ncm_addr to = at(&world.b, 5555);
+    ncm_path path = ncm_roce_path(world.a.addr, world.b.addr);
+    ncm_route route;
+    if (id == 0) {
+        OK(ncm_create_id(world.a.cm, NCM_PS_UDP, 0, &id));
+        OK(ncm_route_init(&route, sizeof route, &path));
+        OK(ncm_set_route(world.a.cm, world.now, id, &to, &route));
+    } else {
+        OK(ncm_reset(world.a.cm, id));
+    }
+    ncm_conn_param param = param_of(&world.a);
+    param.private_data = (const uint8_t *)data;
+    param.private_data_len = strlen(data);
+    OK(ncm_connect(world.a.cm, world.now, id, &param));
+    return id;
+}
+
+/* A datagram service is asked for, refuses, and answers. */
+static void a_datagram_service_answers(int frames)
+{
+    start_both(frames);
+    ncm_cm *b = world.b.cm;
+    ncm_id id = ask(0, "who is there?"), listener = 0, request;
+    ncm_event event = expect(&world.a, NCM_EVENT_REJECTED);
+    CHECK(event.status == NCM_STATUS_SIDR && event.value == 1);
+    CHECK(strcmp(ncm_sidr_status_name(event.value), "unsupported-service-id") == 0);
+
+    ncm_addr local = at(&world.b, 5555);
+    OK(ncm_create_id(b, NCM_PS_UDP, 0, &listener));
+    OK(ncm_bind(b, listener, &local, NULL));
+    OK(ncm_listen(b, listener, 0));
+    ask(id, "who is there?");
+    event = expect(&world.b, NCM_EVENT_CONNECT_REQUEST);
+    CHECK(event.listener == listener && event.private_data_len == NCM_MAX_SIDR_REQ_DATA);
+    CHECK(memcmp(event.private_data, "who is there?", 14) == 0);
+    OK(ncm_reject(b, world.now, event.id, 1, (const uint8_t *)"full", 4));
+    destroy(&world.b, event.id);
+    event = expect(&world.a, NCM_EVENT_REJECTED);
+    CHECK(event.status == NCM_STATUS_SIDR && event.value == 3);
+    CHECK(event.private_data_len == NCM_MAX_SIDR_REP_DATA && !memcmp(event.private_data, "full", 5));
+    ncm_addr source;
+    char expected[160];
+    OK(ncm_get_local_addr(world.a.cm, id, &source));
+    snprintf(expected, sizeof expected, "10.0.0.1:%u -> 10.0.0.2:5555: %s (SIDR 3)", source.port,
+             ncm_sidr_status_text(3));
+    says(&event, &world.a, expected);
+
+    ask(id, "who is there?");
+    request = expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id;
+    ncm_conn_param param = param_of(&world.b);
+    param.qkey = 0x1ee7c0de;
+    param.private_data = (const uint8_t *)"me";
+    param.private_data_len = 2;
+    OK(ncm_accept(b, world.now, request, &param));
+    event = expect(&world.a, NCM_EVENT_ESTABLISHED);
+    CHECK(event.peer.qpn == param.qpn && event.peer.qkey == param.qkey);
+    CHECK(event.private_data_len == NCM_MAX_SIDR_REP_DATA && !memcmp(event.private_data, "me", 3));
+    ncm_path path;
+    OK(ncm_get_path(world.a.cm, id, &path));
+    CHECK(path.link == NCM_LINK_ROCE);
+    FAILS(NCM_WRONG_PORT_SPACE, ncm_disconnect(world.a.cm, world.now, id, NULL, 0));
+    expect_nothing(&world.b);
+    ncm_counters counters = {.size = sizeof counters};
+    OK(ncm_get_counters(world.a.cm, &counters));
+    CHECK(counters.resolved == 1);
+
+    destroy(&world.a, id);
+    destroy(&world.b, request);
+    destroy(&world.b, listener);
+    finish_both();
+}
+
+/* Transports, path MTUs, backlogs: what a listener does not take, and how that reads. */
+static void listeners_are_choosy(void)
+{
+    start_both(1);
+    ncm_cm *a = world.a.cm, *b = world.b.cm;
+    ncm_id listener = listen_on(&world.b, 4420), id = route_to(4420), request, other;
+    ncm_conn_param param = param_of(&world.a);
+    param.transport = NCM_TRANSPORT_UC;
+    param.ece_vendor_id = 0x15b3;
+    param.ece_options = 0x80000001;
+    OK(ncm_connect(a, world.now, id, &param));
+    ncm_event event = expect(&world.a, NCM_EVENT_REJECTED);
+    CHECK(event.status == NCM_STATUS_REJECTED && event.value == 9);
+    ncm_addr source;
+    char expected[160];
+    OK(ncm_get_local_addr(a, id, &source));
+    snprintf(expected, sizeof expected, "10.0.0.1:%u -> 10.0.0.2:4420: %s (REJ 9)", source.port,
+             ncm_reject_reason_text(9));
+    says(&event, &world.a, expected);
+
+    OK(ncm_set_option(b, listener, NCM_OPTION_TRANSPORTS, 1 << NCM_TRANSPORT_UC));
+    OK(ncm_reset(a, id));
+    OK(ncm_connect(a, world.now, id, &param));
+    event = expect(&world.b, NCM_EVENT_CONNECT_REQUEST);
+    request = event.id;
+    CHECK(event.peer.transport == NCM_TRANSPORT_UC);
+    CHECK(event.peer.ece_vendor_id == 0x15b3 && event.peer.ece_options == 0x80000001);
+
+    /* One more than the backlog takes. */
+    destroy(&world.b, listener);
+    listener = 0;
+    ncm_addr local = at(&world.b, 4420);
+    OK(ncm_create_id(b, NCM_PS_TCP, 0, &listener));
+    OK(ncm_bind(b, listener, &local, NULL));
+    OK(ncm_set_option(b, listener, NCM_OPTION_REJECT_WHEN_FULL, 1));
+    OK(ncm_listen(b, listener, 1));
+    ncm_id first = connect_to(4420);
+    ncm_id waiting = expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id;
+    other = connect_to(4420);
+    event = expect(&world.a, NCM_EVENT_REJECTED);
+    CHECK(event.id == other && event.value == 3);
+
+    /* DISCONNECTED is owed while a connection stands. */
+    uint8_t owes = 1;
+    OK(ncm_owes_disconnected(b, waiting, &owes));
+    CHECK(owes == 0);
+    ncm_conn_param answer = param_of(&world.b);
+    OK(ncm_accept(b, world.now, waiting, &answer));
+    expect(&world.a, NCM_EVENT_CONNECT_RESPONSE);
+    OK(ncm_establish(a, world.now, first, NULL, 0));
+    expect(&world.b, NCM_EVENT_ESTABLISHED);
+    OK(ncm_owes_disconnected(b, waiting, &owes));
+    CHECK(owes == 1);
+    destroy(&world.a, first);
+    expect(&world.b, NCM_EVENT_DISCONNECTED);
+    OK(ncm_owes_disconnected(b, waiting, &owes));
+    CHECK(owes == 0);
+
+    destroy(&world.a, id);
+    destroy(&world.a, other);
+    destroy(&world.b, request);
+    destroy(&world.b, waiting);
+    destroy(&world.b, listener);
+    finish_both();
+}
+
 int main(void)
 {
     CHECK(ncm_abi_version() == NCM_ABI_VERSION);
     connects_and_parts(0);
     connects_and_parts(1);
     damaged_frames_are_counted();
+    a_datagram_service_answers(0);
+    a_datagram_service_answers(1);
+    listeners_are_choosy();
     a2_one_cause_one_errno();
     c1_status_is_kind_and_value();
     c3_the_peer_has_gone_already();

@@ -310,6 +310,8 @@ static void the_beginning_and_the_end(void)
     BAD_CONFIG(NCM_BAD_TIMER, local_cm_response_timeout, 32);
     BAD_CONFIG(NCM_BAD_TIMER, target_ack_delay, 32);
     BAD_CONFIG(NCM_BAD_TIMER, max_cm_retries, 16);
+    BAD_CONFIG(NCM_BAD_MTU, max_path_mtu, 0);
+    BAD_CONFIG(NCM_BAD_MTU, max_path_mtu, 6);
     BAD_CONFIG(NCM_PORT_MAP_TOO_SMALL, port_low, 1024);
     /* None of these made an engine. */
     REFUSED(NCM_NOT_AN_ENGINE, ncm_finish((ncm_cm *)memory));
@@ -526,11 +528,19 @@ static void identifiers(void)
     BAD_ENGINES(ncm_set_option(e, idle, NCM_OPTION_TOS, 1));
     BAD_IDS(ncm_set_option(CM, i, NCM_OPTION_TOS, 1));
     REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, 4, 0));
+    REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, 18, 0));
     REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, UINT32_MAX, 0));
     REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_TOS, 256));
     REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_REUSEADDR, 2));
     REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_AFONLY, UINT32_MAX));
     REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_ACK_TIMEOUT, 32));
+    REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_TRANSPORTS, 0));
+    REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_TRANSPORTS, 8));
+    REFUSED(NCM_INVALID_VALUE, ncm_set_option(CM, idle, NCM_OPTION_REJECT_WHEN_FULL, 2));
+    NOT_IN(NCM_INVALID_STATE, ncm_set_option(CM, i, NCM_OPTION_REJECT_WHEN_FULL, 1), resolving,
+           routed, answered, request, established, over);
+    NOT_IN(NCM_INVALID_STATE, ncm_set_option(CM, i, NCM_OPTION_TOS, 1), listener, answered, request,
+           established, over);
     NOT_IN(NCM_INVALID_STATE, ncm_set_option(CM, i, NCM_OPTION_AFONLY, 1), bound, listener,
            resolving, routed, answered, request, established, over);
     REFUSED(NCM_INVALID_STATE, ncm_set_option(CM, listener, NCM_OPTION_REUSEADDR, 1));
@@ -615,8 +625,10 @@ static void routes(void)
         WRONG(NCM_INVALID_VALUE, param, rnr_retry_count, 8, call);                                 \
         WRONG(NCM_INVALID_VALUE, param, flow_control, 2, call);                                    \
         WRONG(NCM_INVALID_VALUE, param, srq, 0xff, call);                                          \
+        WRONG(NCM_INVALID_VALUE, param, transport, 3, call);                                       \
         WRONG(NCM_UNKNOWN_FIELDS, param, reserved, 1, call);                                       \
-        WRONG(NCM_QPN_IN_USE, param, qpn, 1 << 24, call);                                          \
+        WRONG(NCM_NUMBER_TOO_LARGE, param, qpn, 1 << 24, call);                                    \
+        WRONG(NCM_NUMBER_TOO_LARGE, param, ece_vendor_id, UINT32_MAX, call);                       \
         WRONG(NCM_QPN_IN_USE, param, qpn, taken, call);                                            \
     } while (0)
 
@@ -708,6 +720,40 @@ static void getters(void)
     NOT_IN(NCM_INVALID_STATE, ncm_get_qp_attrs(CM, i, NCM_QP_RTS, &out.attrs), idle, bound,
            listener, resolving, routed, over);
 
+    NO_ROOM();
+    BAD_ENGINES(ncm_owes_disconnected(e, idle, out.octets));
+    BAD_IDS(ncm_owes_disconnected(CM, i, out.octets));
+    REFUSED(NCM_NULL_POINTER, ncm_owes_disconnected(CM, idle, NULL));
+
+    ncm_event event;
+    memset(&event, 0, sizeof event);
+    event.size = sizeof event;
+    event.id = established;
+    event.kind = NCM_EVENT_REJECTED;
+    event.status = NCM_STATUS_REJECTED;
+    char *text = (char *)out.octets + 64;
+    size_t room_for_text = NCM_FAILURE_TEXT_SIZE, *took = &out.count;
+#define TEXT(cm, event, text, size, len) ncm_failure_text(cm, event, text, size, len)
+    BAD_ENGINES(TEXT(e, &event, text, room_for_text, took));
+    BAD_POINTERS(ncm_event, &event, TEXT(CM, p, text, room_for_text, took));
+    BAD_SIZES(event, TEXT(CM, &event, text, room_for_text, took));
+    NEWER(ncm_event, event, TEXT(CM, p, text, room_for_text, took));
+    REFUSED(NCM_NULL_POINTER, TEXT(CM, &event, NULL, room_for_text, took));
+    BAD_POINTERS(size_t, &out, TEXT(CM, &event, text, room_for_text, p));
+    REFUSED(NCM_BUFFER_TOO_SMALL, TEXT(CM, &event, NULL, 0, took));
+    REFUSED(NCM_BUFFER_TOO_SMALL, TEXT(CM, &event, text, 40, took));
+    WRONG(NCM_NO_SUCH_ID, event, id, destroyed, TEXT(CM, &event, text, room_for_text, took));
+    WRONG(NCM_INVALID_VALUE, event, kind, NCM_EVENT_ESTABLISHED,
+          TEXT(CM, &event, text, room_for_text, took));
+    WRONG(NCM_INVALID_VALUE, event, kind, UINT32_MAX,
+          TEXT(CM, &event, text, room_for_text, took));
+    WRONG(NCM_INVALID_VALUE, event, status, NCM_STATUS_ERRNO,
+          TEXT(CM, &event, text, room_for_text, took));
+    WRONG(NCM_INVALID_VALUE, event, value, 65536, TEXT(CM, &event, text, room_for_text, took));
+    event.kind = NCM_EVENT_ADDR_ERROR;
+    event.status = NCM_STATUS_ERRNO;
+    REFUSED(NCM_INVALID_VALUE, TEXT(CM, &event, text, room_for_text, took)); /* Errno 0. */
+
     ROOM_FOR(ncm_counters);
     BAD_ENGINES(ncm_get_counters(e, &out.counters));
     BAD_POINTERS(ncm_counters, &out, ncm_get_counters(CM, p));
@@ -740,6 +786,8 @@ static void names_and_values(void)
         CHECK(k == 16 || strcmp(ncm_disposition_name(k), "unknown") == 0);
         CHECK(k == 16 || strcmp(ncm_reject_reason_name(k), "unknown") == 0);
         CHECK(strlen(ncm_reject_reason_text(k)) > 5);
+        CHECK(strcmp(ncm_sidr_status_name(k), "unknown") == 0);
+        CHECK(strlen(ncm_sidr_status_text(k)) > 5);
         CHECK(k == 16 || k == 99 || strcmp(ncm_error_name((int32_t)k), "unknown") == 0);
         CHECK(strlen(ncm_error_text((int32_t)k)) > 5);
         CHECK(ncm_error_errno((int32_t)k) > 0);
