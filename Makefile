@@ -30,18 +30,19 @@ features:
 	$(CARGO) check -q -p nanocm --no-default-features
 	scripts/crate-count.sh 25
 
-# The core without an operating system.
+# The core and its C face without an operating system.
 bare-metal:
 	for target in $(BARE_METAL); do \
-	    $(CARGO) $$(scripts/target.sh $$target) build -q -p nanocm-core || exit 1; \
-	    echo "nanocm-core builds for $$target"; \
+	    $(CARGO) $$(scripts/target.sh $$target) build -q -p nanocm-core && \
+	    $(CARGO) $$(scripts/target.sh $$target) rustc -q -p nanocm-ffi --no-default-features \
+	        --profile firmware --crate-type staticlib || exit 1; \
+	    echo "nanocm-core and nanocm-ffi build for $$target"; \
 	done
 
-# A C program links the library.
+# The C face: its header, two C programs with gcc and clang, sanitizers, Valgrind.
 c:
-	$(CARGO) build -q --release -p nanocm-ffi
-	cc -Wall -Wextra -Werror -Iffi/include ffi/tests/c/version.c $(TARGET)/release/libnanocm_ffi.a -o $(TARGET)/c-version
-	$(TARGET)/c-version
+	$(CARGO) test -q -p nanocm-ffi
+	ffi/tests/c/run
 
 # The demo in a namespace of its own.
 demo:

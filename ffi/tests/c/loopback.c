@@ -374,7 +374,10 @@ static void d7_the_wrong_thread_is_told_so(void)
     OK(ncm_capacity_init(&capacity, sizeof capacity, 2));
     OK(ncm_config_init(&config, sizeof config, 1));
     config.check_thread = 1;
-    OK(ncm_init(node.memory, sizeof node.memory, &capacity, &config, &node.cm));
+    ncm_error said = ncm_init(node.memory, sizeof node.memory, &capacity, &config, &node.cm);
+    if (said == NCM_NOT_SUPPORTED) /* Threads are an operating system's. */
+        return;
+    OK(said);
     struct other other = {.cm = node.cm};
     CHECK(pthread_create(&thread, NULL, calls, &other) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
