@@ -168,6 +168,8 @@ typedef enum ncm_error_code {
     NCM_WRONG_LINK = 72,
     // A queue pair number or an ECE vendor ID has more than 24 bits.
     NCM_NUMBER_TOO_LARGE = 73,
+    // The identifier's device is gone (DEVICE_REMOVAL): only ncm_destroy is left.
+    NCM_DEVICE_GONE = 74,
     // An error that has no code of its own here.
     NCM_OTHER_ERROR = 99,
 } ncm_error_code;
@@ -254,6 +256,12 @@ typedef enum ncm_event_kind {
     NCM_EVENT_ESTABLISHED = 9,
     // The connection is over.
     NCM_EVENT_DISCONNECTED = 10,
+    // The device is gone, and with it all that the identifier had there; only ncm_destroy is left to
+    // do. Ends an attempt; a connection that stood has been told DISCONNECTED before.
+    NCM_EVENT_DEVICE_REMOVAL = 11,
+    // The link layer beneath the connection's own or its peer's address has changed. The connection
+    // goes on; address handles want to be made anew.
+    NCM_EVENT_ADDR_CHANGE = 14,
     // The queue pair number may be used again.
     NCM_EVENT_TIMEWAIT_EXIT = 15,
     // Something that this interface has no name for.
@@ -317,6 +325,14 @@ typedef enum ncm_port_event_kind {
     NCM_GID_ADDED = 1,
     // A local address is gone. Connections over it are left to their timers.
     NCM_GID_REMOVED = 2,
+    // A device is gone, and with it all its addresses, those too that were removed one by one
+    // before. Identifiers bound to one of them and those whose connection runs over it are told
+    // DEVICE_REMOVAL; those whose connection stands, DISCONNECTED before. The addresses can be added
+    // again, for another device, when all have been told.
+    NCM_DEVICE_REMOVED = 3,
+    // The link layer beneath an IP address has changed: a neighbour's or, after a fail-over, our own.
+    // Identifiers whose connection stands and has this address, on either side, are told ADDR_CHANGE.
+    NCM_ADDR_CHANGED = 4,
 } ncm_port_event_kind;
 
 // What became of a datagram: its index in `ncm_counters.ignored`, from 2 on.
@@ -660,11 +676,13 @@ typedef struct ncm_port_event {
     uint32_t size;
     // What happened (ncm_port_event_kind).
     uint32_t kind;
-    // GID_ADDED: the CA GUID to speak with from there. Peers tell connections of one queue pair
+    // DEVICE_REMOVED: the CA GUID its addresses were added with: a device is its CA GUID. GID_ADDED:
+    // the CA GUID to speak with from there. Peers tell connections of one queue pair
     // number apart by it: it must be stable over restarts, and differ between programs that run at
     // the same time.
     uint64_t ca_guid;
-    // The address. Its port does not matter.
+    // The address; of ADDR_CHANGED ours or a peer's; of DEVICE_REMOVED not looked at. Its port does
+    // not matter.
     struct ncm_addr address;
 } ncm_port_event;
 
@@ -1091,16 +1109,22 @@ ncm_error ncm_handle_datagram(struct ncm_cm *cm,
                               size_t len,
                               uint32_t *disposition);
 
-// Time has passed: handles at most `budget` expired deadlines (0: as many as there are). `*more`,
-// which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
+// Time has passed: handles at most `budget` expired deadlines (0: as many as there are). What concerns
+// many identifiers (a device that is gone, a changed address) is told them first, 16 of them for each
+// unit of the budget. `*more`, which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
 // what the wire holds first.
-ncm_error ncm_handle_timeout(struct ncm_cm *cm, uint64_t now, uint32_t budget, uint8_t *more);
+ncm_error ncm_handle_timeout(struct ncm_cm *cm,
+                             uint64_t now,
+                             uint32_t budget,
+                             uint8_t *more);
 
 // The transport could not send the datagram of this token, and why: an errno from 1 to 32,767, its
 // own, or that of an ICMP error later on. A token that names nothing is counted, and that is all.
 ncm_error ncm_handle_send_failed(struct ncm_cm *cm, uint64_t now, uint64_t token, uint32_t error);
 
-// A local port changed. NCM_FULL: there is no room for another address.
+// Something happened to a local port. NCM_FULL: try again later; there is no room for another address,
+// or its place is still that of a device that is gone, or too many addresses have changed at once and
+// nobody has been told yet.
 ncm_error ncm_handle_port_event(struct ncm_cm *cm,
                                 uint64_t now,
                                 const struct ncm_port_event *event);

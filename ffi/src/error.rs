@@ -110,6 +110,8 @@ pub enum ncm_error_code {
     NCM_WRONG_LINK = 72,
     /// A queue pair number or an ECE vendor ID has more than 24 bits.
     NCM_NUMBER_TOO_LARGE = 73,
+    /// The identifier's device is gone (DEVICE_REMOVAL): only ncm_destroy is left.
+    NCM_DEVICE_GONE = 74,
 
     /// An error that has no code of its own here.
     NCM_OTHER_ERROR = 99,
@@ -187,6 +189,7 @@ const TABLE: &[Entry] = table! {
     NCM_STALE_REQUEST = ESTALE, "the request is no longer open (timed out, answered or its ID destroyed)";
     NCM_WRONG_LINK = EAFNOSUPPORT, "the datagram does not travel over RoCE, so it has no frame";
     NCM_NUMBER_TOO_LARGE = EINVAL, "queue pair numbers and ECE vendor IDs have 24 bits";
+    NCM_DEVICE_GONE = ENODEV, "the ID's device is gone: destroy the ID";
     NCM_OTHER_ERROR = EIO, "an error without a code of its own";
 };
 
@@ -248,19 +251,21 @@ from! {
     CreateError: Full => NCM_FULL;
     BindError:
         NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE,
-        AddrNotLocal => NCM_ADDR_NOT_LOCAL, ScopeMissing => NCM_SCOPE_MISSING,
+        DeviceGone => NCM_DEVICE_GONE, AddrNotLocal => NCM_ADDR_NOT_LOCAL, ScopeMissing => NCM_SCOPE_MISSING,
         PortInUse => NCM_PORT_IN_USE, TupleInUse => NCM_TUPLE_IN_USE,
         PortsExhausted => NCM_PORTS_EXHAUSTED, Full => NCM_FULL, WrongKey => NCM_WRONG_KEY;
     ListenError:
         NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE,
-        ListenConflict => NCM_LISTEN_CONFLICT;
+        DeviceGone => NCM_DEVICE_GONE, ListenConflict => NCM_LISTEN_CONFLICT;
     ConnectError:
         NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE,
-        WrongPortSpace => NCM_WRONG_PORT_SPACE, PrivateDataTooLong => NCM_PRIVATE_DATA_TOO_LONG,
+        DeviceGone => NCM_DEVICE_GONE, WrongPortSpace => NCM_WRONG_PORT_SPACE, PrivateDataTooLong => NCM_PRIVATE_DATA_TOO_LONG,
         NumberTooLarge => NCM_NUMBER_TOO_LARGE, QpnInUse => NCM_QPN_IN_USE,
         AlreadyGone => NCM_ALREADY_GONE,
         AlreadyEstablished => NCM_ALREADY_ESTABLISHED;
-    OpError: NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE;
+    OpError:
+        NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE,
+        DeviceGone => NCM_DEVICE_GONE;
     SetupError:
         TooManyConnections => NCM_TOO_MANY_CONNECTIONS, BadPrefix => NCM_BAD_PREFIX,
         BadPortRange => NCM_BAD_PORT_RANGE, BadTimer => NCM_BAD_TIMER, BadMtu => NCM_BAD_MTU,
@@ -273,6 +278,7 @@ impl From<ResolveError> for ncm_error_code {
         match error {
             ResolveError::NoSuchId => NCM_NO_SUCH_ID,
             ResolveError::InvalidState { .. } => NCM_INVALID_STATE,
+            ResolveError::DeviceGone => NCM_DEVICE_GONE,
             ResolveError::FamilyMismatch => NCM_FAMILY_MISMATCH,
             ResolveError::NotADestination => NCM_NOT_A_DESTINATION,
             ResolveError::OtherDestination => NCM_OTHER_DESTINATION,

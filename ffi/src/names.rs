@@ -21,6 +21,8 @@ pub extern "C" fn ncm_event_name(kind: u32) -> *const c_char {
         8 => c"REJECTED",
         9 => c"ESTABLISHED",
         10 => c"DISCONNECTED",
+        11 => c"DEVICE_REMOVAL",
+        14 => c"ADDR_CHANGE",
         15 => c"TIMEWAIT_EXIT",
         _ => UNKNOWN,
     };

@@ -40,8 +40,9 @@ pub unsafe extern "C" fn ncm_handle_datagram(
     }
 }
 
-/// Time has passed: handles at most `budget` expired deadlines (0: as many as there are). `*more`,
-/// which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
+/// Time has passed: handles at most `budget` expired deadlines (0: as many as there are). What concerns
+/// many identifiers (a device that is gone, a changed address) is told them first, 16 of them for each
+/// unit of the budget. `*more`, which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
 /// what the wire holds first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_handle_timeout(
@@ -80,7 +81,9 @@ pub unsafe extern "C" fn ncm_handle_send_failed(
     }
 }
 
-/// A local port changed. NCM_FULL: there is no room for another address.
+/// Something happened to a local port. NCM_FULL: try again later; there is no room for another address,
+/// or its place is still that of a device that is gone, or too many addresses have changed at once and
+/// nobody has been told yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_handle_port_event(
     cm: *mut ncm_cm,

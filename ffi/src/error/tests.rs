@@ -50,6 +50,7 @@ const PINNED: &str = "
 71 NCM_STALE_REQUEST
 72 NCM_WRONG_LINK
 73 NCM_NUMBER_TOO_LARGE
+74 NCM_DEVICE_GONE
 99 NCM_OTHER_ERROR
 ";
 
@@ -93,7 +94,7 @@ fn every_error_of_the_core_has_a_code_with_its_errno() {
         ("ListenError", "ListenError:\n"),
         ("ResolveError", "impl From<ResolveError>"),
         ("ConnectError", "ConnectError:\n"),
-        ("OpError", "OpError: "),
+        ("OpError", "OpError:\n"),
     ] {
         let (_, mapping) = here.split_once(mapping).unwrap();
         let end = if name == "ResolveError" { "_ =>" } else { ";\n" };
@@ -121,6 +122,7 @@ fn a_code_has_the_errno_of_the_cores_error() {
     let binds = [
         BindError::NoSuchId,
         BindError::InvalidState { state },
+        BindError::DeviceGone,
         BindError::AddrNotLocal,
         BindError::ScopeMissing,
         BindError::PortInUse,
@@ -136,6 +138,7 @@ fn a_code_has_the_errno_of_the_cores_error() {
     for error in [
         ResolveError::NoSuchId,
         ResolveError::InvalidState { state },
+        ResolveError::DeviceGone,
         ResolveError::FamilyMismatch,
         ResolveError::NotADestination,
         ResolveError::OtherDestination,
@@ -149,6 +152,7 @@ fn a_code_has_the_errno_of_the_cores_error() {
     for error in [
         ConnectError::NoSuchId,
         ConnectError::InvalidState { state },
+        ConnectError::DeviceGone,
         ConnectError::WrongPortSpace,
         ConnectError::PrivateDataTooLong { limit: 56 },
         ConnectError::NumberTooLarge,
@@ -159,12 +163,15 @@ fn a_code_has_the_errno_of_the_cores_error() {
         same(error, error.errno());
     }
     same(CreateError::Full, CreateError::Full.errno());
-    for error in
-        [ListenError::NoSuchId, ListenError::InvalidState { state }, ListenError::ListenConflict]
-    {
+    for error in [
+        ListenError::NoSuchId,
+        ListenError::InvalidState { state },
+        ListenError::DeviceGone,
+        ListenError::ListenConflict,
+    ] {
         same(error, error.errno());
     }
-    for error in [OpError::NoSuchId, OpError::InvalidState { state }] {
+    for error in [OpError::NoSuchId, OpError::InvalidState { state }, OpError::DeviceGone] {
         same(error, error.errno());
     }
 }

@@ -90,6 +90,8 @@ fn events_have_the_cores_names() {
         (NCM_EVENT_REJECTED, EventKind::Rejected(RejectReason(1))),
         (NCM_EVENT_ESTABLISHED, EventKind::Established),
         (NCM_EVENT_DISCONNECTED, EventKind::Disconnected(Default::default())),
+        (NCM_EVENT_DEVICE_REMOVAL, EventKind::DeviceRemoval),
+        (NCM_EVENT_ADDR_CHANGE, EventKind::AddrChange),
         (NCM_EVENT_TIMEWAIT_EXIT, EventKind::TimewaitExit),
     ] {
         assert_eq!(text(ncm_event_name(kind as u32)), core.name());

@@ -33,6 +33,12 @@ pub enum ncm_event_kind {
     NCM_EVENT_ESTABLISHED = 9,
     /// The connection is over.
     NCM_EVENT_DISCONNECTED = 10,
+    /// The device is gone, and with it all that the identifier had there; only ncm_destroy is left to
+    /// do. Ends an attempt; a connection that stood has been told DISCONNECTED before.
+    NCM_EVENT_DEVICE_REMOVAL = 11,
+    /// The link layer beneath the connection's own or its peer's address has changed. The connection
+    /// goes on; address handles want to be made anew.
+    NCM_EVENT_ADDR_CHANGE = 14,
     /// The queue pair number may be used again.
     NCM_EVENT_TIMEWAIT_EXIT = 15,
     /// Something that this interface has no name for.
@@ -143,6 +149,8 @@ impl ncm_event {
                 let cause = ncm_disconnect_cause::from(cause) as u32;
                 (NCM_EVENT_DISCONNECTED, (NCM_STATUS_DISCONNECTED, cause), none)
             }
+            EventKind::DeviceRemoval => (NCM_EVENT_DEVICE_REMOVAL, nothing, none),
+            EventKind::AddrChange => (NCM_EVENT_ADDR_CHANGE, nothing, none),
             EventKind::TimewaitExit => (NCM_EVENT_TIMEWAIT_EXIT, nothing, none),
             _ => (NCM_EVENT_OTHER, nothing, none),
         };

@@ -183,6 +183,14 @@ pub enum ncm_port_event_kind {
     NCM_GID_ADDED = 1,
     /// A local address is gone. Connections over it are left to their timers.
     NCM_GID_REMOVED = 2,
+    /// A device is gone, and with it all its addresses, those too that were removed one by one
+    /// before. Identifiers bound to one of them and those whose connection runs over it are told
+    /// DEVICE_REMOVAL; those whose connection stands, DISCONNECTED before. The addresses can be added
+    /// again, for another device, when all have been told.
+    NCM_DEVICE_REMOVED = 3,
+    /// The link layer beneath an IP address has changed: a neighbour's or, after a fail-over, our own.
+    /// Identifiers whose connection stands and has this address, on either side, are told ADDR_CHANGE.
+    NCM_ADDR_CHANGED = 4,
 }
 
 /// Something happened to a local port.
@@ -193,11 +201,13 @@ pub struct ncm_port_event {
     pub size: u32,
     /// What happened (ncm_port_event_kind).
     pub kind: u32,
-    /// GID_ADDED: the CA GUID to speak with from there. Peers tell connections of one queue pair
+    /// DEVICE_REMOVED: the CA GUID its addresses were added with: a device is its CA GUID. GID_ADDED:
+    /// the CA GUID to speak with from there. Peers tell connections of one queue pair
     /// number apart by it: it must be stable over restarts, and differ between programs that run at
     /// the same time.
     pub ca_guid: u64,
-    /// The address. Its port does not matter.
+    /// The address; of ADDR_CHANGED ours or a peer's; of DEVICE_REMOVED not looked at. Its port does
+    /// not matter.
     pub address: ncm_addr,
 }
 
@@ -205,9 +215,13 @@ impl ncm_port_event {
     pub(crate) fn to_rust(self) -> Result<PortEvent, ncm_error_code> {
         const GID_ADDED: u32 = ncm_port_event_kind::NCM_GID_ADDED as u32;
         const GID_REMOVED: u32 = ncm_port_event_kind::NCM_GID_REMOVED as u32;
+        const DEVICE_REMOVED: u32 = ncm_port_event_kind::NCM_DEVICE_REMOVED as u32;
+        const ADDR_CHANGED: u32 = ncm_port_event_kind::NCM_ADDR_CHANGED as u32;
         let address = self.address.to_scoped_ip();
         match self.kind {
             GID_ADDED => Ok(PortEvent::GidAdded { address: address?, ca_guid: self.ca_guid }),
+            DEVICE_REMOVED => Ok(PortEvent::DeviceRemoved { ca_guid: self.ca_guid }),
+            ADDR_CHANGED => Ok(PortEvent::AddrChanged { address: address? }),
             GID_REMOVED => Ok(PortEvent::GidRemoved { address: address? }),
             _ => Err(NCM_INVALID_VALUE),
         }

@@ -30,6 +30,12 @@ fn nothing_that_the_core_says_is_without_a_name_here() {
     for (head, here, source) in [
         ("pub enum EventKind", include_str!("event.rs"), event),
         ("pub enum DisconnectCause", include_str!("event.rs"), event),
+        ("pub enum PortEvent", include_str!("host.rs"), include_str!("../../../core/src/gids.rs")),
+        (
+            "pub enum IdOption",
+            include_str!("../ops/bind.rs"),
+            include_str!("../../../core/src/id/options.rs"),
+        ),
         ("pub enum Request", include_str!("host.rs"), include_str!("../../../core/src/request.rs")),
     ] {
         let name = head.rsplit(' ').next().unwrap();

@@ -567,6 +567,56 @@ static void a_datagram_service_answers(int frames)
     finish_both();
 }
 
+/* The device goes away, and comes back as another. */
+static void devices_go_and_addresses_change(void)
+{
+    start_both(0);
+    ncm_id listener = listen_on(&world.b, 4420), id, passive, wildcard = 0;
+    ncm_addr any = ncm_ipv4(0, 0, 0, 0, 4421);
+    ncm_port_event event = {.size = sizeof event, .kind = NCM_ADDR_CHANGED};
+    establish(4420, &id, &passive);
+    event.address = world.b.addr;
+    OK(ncm_handle_port_event(world.a.cm, world.now, &event));
+    CHECK(expect(&world.a, NCM_EVENT_ADDR_CHANGE).id == id);
+
+    OK(ncm_create_id(world.b.cm, NCM_PS_TCP, 0, &wildcard));
+    OK(ncm_bind(world.b.cm, wildcard, &any, NULL));
+    event.kind = NCM_DEVICE_REMOVED;
+    event.ca_guid = 0x0202;
+    memset(&event.address, 0xff, sizeof event.address);
+    OK(ncm_handle_port_event(world.b.cm, world.now, &event));
+    int disconnected = 0, removed = 0;
+    while (disconnected + removed < 3) {
+        ncm_event told = {.size = sizeof told};
+        OK(ncm_handle_timeout(world.b.cm, world.now, 0, NULL));
+        OK(ncm_poll_event(world.b.cm, &told));
+        CHECK(told.id == listener || told.id == passive);
+        if (told.kind == NCM_EVENT_DISCONNECTED) {
+            CHECK(told.id == passive && told.value == NCM_DISCONNECT_REMOVED);
+            disconnected++;
+        } else {
+            CHECK(told.kind == NCM_EVENT_DEVICE_REMOVAL && told.status == NCM_STATUS_NONE);
+            removed++;
+        }
+    }
+    CHECK(disconnected == 1 && removed == 2);
+    expect_nothing(&world.b);
+    FAILS(NCM_DEVICE_GONE, ncm_disconnect(world.b.cm, world.now, passive, NULL, 0));
+    FAILS(NCM_DEVICE_GONE, ncm_listen(world.b.cm, listener, 0));
+    CHECK(ncm_error_errno(NCM_DEVICE_GONE) == 19);
+    event.kind = NCM_GID_ADDED;
+    event.ca_guid = 0x0303;
+    event.address = world.b.addr;
+    OK(ncm_handle_port_event(world.b.cm, world.now, &event));
+    OK(ncm_listen(world.b.cm, wildcard, 0));
+
+    destroy(&world.a, id);
+    destroy(&world.b, passive);
+    destroy(&world.b, listener);
+    destroy(&world.b, wildcard);
+    finish_both();
+}
+
 /* Transports, path MTUs, backlogs: what a listener does not take, and how that reads. */
 static void listeners_are_choosy(void)
 {
@@ -642,6 +692,7 @@ int main(void)
     a_datagram_service_answers(0);
     a_datagram_service_answers(1);
     listeners_are_choosy();
+    devices_go_and_addresses_change();
     a2_one_cause_one_errno();
     c1_status_is_kind_and_value();
     c3_the_peer_has_gone_already();

@@ -386,6 +386,7 @@ static void what_comes_in(void)
     BAD_SIZES(event, ncm_handle_port_event(CM, NOW, &event));
     NEWER(ncm_port_event, event, ncm_handle_port_event(CM, NOW, p));
     WRONG(NCM_INVALID_VALUE, event, kind, 0, ncm_handle_port_event(CM, NOW, &event));
+    WRONG(NCM_INVALID_VALUE, event, kind, 5, ncm_handle_port_event(CM, NOW, &event));
     WRONG(NCM_INVALID_VALUE, event, kind, UINT32_MAX, ncm_handle_port_event(CM, NOW, &event));
     WRONG(NCM_INVALID_VALUE, event, address.family, 2, ncm_handle_port_event(CM, NOW, &event));
 
