@@ -41,10 +41,10 @@ mod sign {
     pub(super) const GONE: usize = 0;
 }
 
-/// Makes an engine at the beginning of memory that a [`Carver`] has given away for it.
+/// Makes an engine at the beginning of memory that a `Carver` has given away for it.
 ///
 /// # Safety
-/// As [`Carver::new`] for `memory`, which has room for an `ncm_cm`; nothing but the engine has the rest.
+/// As `Carver::new` for `memory`, which has room for an `ncm_cm`; nothing but the engine has the rest.
 pub(crate) unsafe fn create(
     memory: *mut u8,
     check_thread: bool,
