@@ -16,7 +16,8 @@
  * How to drive it: after any ncm_handle_* or operation drain every ncm_poll_* until one full pass says
  * NCM_EMPTY to all; then sleep until ncm_poll_at, and call ncm_handle_timeout.
  *
- * Threads: one call at a time; see ncm_cm. ffi/README.md has more, and an example.
+ * Threads: one call at a time; see ncm_cm. ffi/README.md has more, and an example; also what a program
+ * without an operating system defines (ncm_panic).
  */
 
 #ifndef NANOCM_H
@@ -940,7 +941,8 @@ ncm_error ncm_memory_size(const struct ncm_capacity *capacity, size_t *size);
 
 // Makes an engine in `memory`, which has at least ncm_memory_size octets, aligned to
 // NCM_MEMORY_ALIGN, and is the engine's until ncm_finish. What was there before is overwritten.
-// `*cm` is the engine; it must not be copied or moved.
+// `*cm` is the engine; it must not be copied or moved. If it fails the memory may have been written to
+// all the same.
 ncm_error ncm_init(void *memory,
                    size_t size,
                    const struct ncm_capacity *capacity,

@@ -93,7 +93,8 @@ pub unsafe extern "C" fn ncm_memory_size(
 
 /// Makes an engine in `memory`, which has at least ncm_memory_size octets, aligned to
 /// NCM_MEMORY_ALIGN, and is the engine's until ncm_finish. What was there before is overwritten.
-/// `*cm` is the engine; it must not be copied or moved.
+/// `*cm` is the engine; it must not be copied or moved. If it fails the memory may have been written to
+/// all the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_init(
     memory: *mut c_void,
