@@ -70,7 +70,8 @@ impl Listener {
         self.0.local_addr()
     }
 
-    /// The next request, or `None` when the deadline passed.
+    /// The next request, or `None` when the deadline passed, or at once if the device of the listener's
+    /// address is gone: then nobody comes any more.
     ///
     /// # Errors
     /// Of the transport, if the caller drives; of the system, if it is out of descriptors.

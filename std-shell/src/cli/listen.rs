@@ -122,7 +122,7 @@ struct Server<'a> {
     /// Of a datagram service, which has one.
     qpn: Option<u32>,
     connections: HashMap<Handle, Id>,
-    /// Which of them were told DISCONNECTED.
+    /// Which identifiers have been counted as ended.
     over: HashSet<Handle>,
     answered: VecDeque<(Instant, Id)>,
     ended: u64,
@@ -148,10 +148,12 @@ impl Server<'_> {
 
     fn forget_answered(&mut self) {
         let now = Instant::now();
-        while self.answered.front().is_some_and(|(at, _)| *at + KEEP_ANSWERED < now)
-            || self.answered.len() > MOST_ANSWERED
+        while let Some((at, id)) = self.answered.front()
+            && (*at + KEEP_ANSWERED < now || self.answered.len() > MOST_ANSWERED)
         {
+            let id = id.handle();
             self.answered.pop_front();
+            self.forget(id);
         }
     }
 
@@ -230,8 +232,8 @@ impl Server<'_> {
         };
         if is_last {
             self.ended += 1;
+            self.over.insert(request.id);
             self.answered.push_back((Instant::now(), id));
-            self.reporter.forget(request.id);
         } else {
             self.connections.insert(request.id, id);
         }

@@ -12,12 +12,15 @@ use nanocm_core::wire::RejectReason;
 use nanocm_core::{ConnParam, EventKind, PeerParam, PortSpace, ServiceId};
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 /// A listener. Dropping it rejects the requests that nobody took.
 #[must_use = "dropping a listener ends it"]
 pub struct Listener {
     id: Id,
     inbox: Inbox,
+    /// Its device is.
+    gone: OnceLock<()>,
 }
 
 impl Listener {
@@ -31,7 +34,7 @@ impl Listener {
         let id = cm.create_id_in(&inbox, PortSpace::Tcp)?;
         id.bind(local)?;
         id.listen(backlog)?;
-        Ok(Listener { id, inbox })
+        Ok(Listener { id, inbox, gone: OnceLock::new() })
     }
 
     /// Its identifier.
@@ -44,19 +47,28 @@ impl Listener {
         self.id.local_addr()
     }
 
-    /// The next request, or `None` when the deadline passed. Several tasks may wait; each request goes
-    /// to one of them, and none to a future that is dropped instead.
+    /// The next request, or `None` when the deadline passed, or at once if the device of the listener's
+    /// address is gone: then nobody comes any more. Several tasks may wait; each request goes to one of
+    /// them, and none to a future that is dropped instead.
     pub async fn request(&self, deadline: Deadline) -> Option<Request> {
         let next = || {
             while let Some(event) = self.inbox.pop() {
-                let request = Request::new(event);
-                if request.is_some() {
-                    return request;
+                if let Some(request) = self.take(event) {
+                    return Some(Some(request));
                 }
             }
-            None
+            self.gone.get().map(|()| None)
         };
-        self.inbox.wait(deadline, next).await
+        self.inbox.wait(deadline, next).await.flatten()
+    }
+
+    fn take(&self, event: Event) -> Option<Request> {
+        if event.id == self.id.handle() && event.kind == EventKind::DeviceRemoval {
+            let _ = self.gone.set(());
+            // Who looked since the event was taken waits for another.
+            self.inbox.wake_all();
+        }
+        Request::new(event)
     }
 }
 

@@ -19,5 +19,6 @@ mod faults;
 mod futures;
 mod migrate;
 mod print;
+mod removal;
 mod sidr;
 mod udp;

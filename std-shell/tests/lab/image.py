@@ -19,7 +19,7 @@ PLAIN = ("usr/bin/busybox", LOADER, "etc/libibverbs.d/rxe.driver")
 
 # Copied with the libraries they are linked to. The last two are opened by name at run time: libibverbs' driver for
 # Soft-RoCE, and what glibc needs to end a thread.
-LINKED = ("usr/bin/ip", "usr/bin/rdma", "usr/bin/rping", "usr/bin/cmtime",
+LINKED = ("usr/bin/ip", "usr/bin/rdma", "usr/bin/rping", "usr/bin/cmtime", "usr/bin/udaddy",
           f"{LIBRARIES}/libibverbs/librxe-*.so", f"{LIBRARIES}/libgcc_s.so.1")
 
 # In this order. rdma_rxe asks for crc32 by name, so that no dependency brings it.
