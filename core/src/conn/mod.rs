@@ -321,6 +321,7 @@ impl<'s> Conns<'s> {
     }
 
     /// Sets a slot's only deadline.
+    #[inline(never)]
     fn wake_after(&mut self, index: usize, after: impl Into<Span>) {
         let at = Tick::after(self.now, after.into());
         self.deadlines.set(self.table.slots_mut(), index, at);
@@ -335,6 +336,7 @@ impl<'s> Conns<'s> {
         self.slot(index).owner.get().map(|owner| (owner, outcome))
     }
 
+    #[inline(never)]
     fn accepted(&self, index: usize, outcome: Outcome) -> Verdict {
         Verdict { disposition: Disposition::Accepted, outcome: self.outcome(index, outcome) }
     }

@@ -98,8 +98,9 @@ impl Reply {
     }
 
     /// Between these communication IDs, ours first.
-    pub(crate) fn between(self, own_comm_id: u32, peers_comm_id: u32) -> Reply {
-        Reply { own_comm_id, peers_comm_id, ..self }
+    pub(crate) fn between(mut self, own_comm_id: u32, peers_comm_id: u32) -> Reply {
+        (self.own_comm_id, self.peers_comm_id) = (own_comm_id, peers_comm_id);
+        self
     }
 
     /// From this communication ID of ours; the peer's is unknown.
@@ -108,13 +109,15 @@ impl Reply {
     }
 
     /// With a path MTU (code) as additional information.
-    pub(crate) fn with_mtu(self, mtu: u8) -> Reply {
-        Reply { ari: Ari::Mtu(mtu), ..self }
+    pub(crate) fn with_mtu(mut self, mtu: u8) -> Reply {
+        self.ari = Ari::Mtu(mtu);
+        self
     }
 
     /// With a GID as additional information.
-    pub(crate) fn with_gid(self, gid: Gid) -> Reply {
-        Reply { ari: Ari::Gid(gid), ..self }
+    pub(crate) fn with_gid(mut self, gid: Gid) -> Reply {
+        self.ari = Ari::Gid(gid);
+        self
     }
 
     fn emit(&self, mad: &mut Mad, guid: impl FnOnce(u16) -> Option<u64>) -> Path {

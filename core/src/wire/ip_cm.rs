@@ -35,20 +35,23 @@ impl IpCmHeader {
     }
 
     /// Writes the header: version 0.0, IP version 4 if both addresses are IPv4, else 6.
-    #[inline]
     pub fn emit(&self) -> [u8; LEN] {
         let mut header = [0; LEN];
-        *part_mut::<2, 2, LEN>(&mut header) = self.source_port.to_be_bytes();
-        *part_mut::<4, 16, LEN>(&mut header) = self.source.0;
-        *part_mut::<20, 16, LEN>(&mut header) = self.destination.0;
-        if self.source.is_v4() && self.destination.is_v4() {
-            header[1] = 4 << 4;
-            *part_mut::<14, 2, LEN>(&mut header) = [0; 2];
-            *part_mut::<30, 2, LEN>(&mut header) = [0; 2];
-        } else {
-            header[1] = 6 << 4;
-        }
+        self.write(&mut header);
         header
+    }
+
+    fn write(&self, header: &mut [u8; LEN]) {
+        *part_mut::<2, 2, LEN>(header) = self.source_port.to_be_bytes();
+        *part_mut::<4, 16, LEN>(header) = self.source.0;
+        *part_mut::<20, 16, LEN>(header) = self.destination.0;
+        if self.source.is_v4() && self.destination.is_v4() {
+            header[..2].copy_from_slice(&[0, 4 << 4]);
+            *part_mut::<14, 2, LEN>(header) = [0; 2];
+            *part_mut::<30, 2, LEN>(header) = [0; 2];
+        } else {
+            header[..2].copy_from_slice(&[0, 6 << 4]);
+        }
     }
 }
 
@@ -116,7 +119,6 @@ impl<'a> IpCmView<'a> {
     }
 
     /// The header, if its versions are right.
-    #[inline]
     pub fn to_header(&self) -> Result<IpCmHeader, IpCmError> {
         if self.version() != 0 {
             return Err(IpCmError::Version(self.version()));
@@ -181,7 +183,7 @@ macro_rules! carries_ip_cm_header {
             /// Sets the IP CM header.
             #[inline]
             pub fn set_ip_cm(&mut self, header: &IpCmHeader) -> &mut Self {
-                *octets_mut::<$at, LEN>(self.0.borrow_mut()) = header.emit();
+                header.write(octets_mut::<$at, LEN>(self.0.borrow_mut()));
                 self
             }
 

@@ -39,7 +39,7 @@ layout! {
 }
 
 /// Zero-fills `mad` and writes the header of a CM message.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn begin(mad: &mut Mad, attribute: Attribute, transaction_id: u64) {
     *mad = [0; MAD_LEN];
     H(mad)
