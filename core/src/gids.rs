@@ -199,6 +199,23 @@ impl<'s> Gids<'s> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Gids<'_> {
+    /// The addresses in use are each found once, in order. A walk that panics.
+    pub(crate) fn audit(&self) {
+        let used = self.entries.iter().filter(|entry| entry.used).count();
+        assert_eq!(used, self.used, "a GID table does not know how many it has");
+        let in_order = |n: usize| &self.entries[usize::from(self.entries[n].nth)];
+        for n in 0..self.used {
+            let ScopedIp { gid, scope } = in_order(n).address;
+            assert!(in_order(n).used, "GID {gid:?} is found and is not there");
+            let before = n.checked_sub(1).map(|n| in_order(n).address);
+            let sorted = before.is_none_or(|before| (before.gid, before.scope) < (gid, scope));
+            assert!(sorted, "GID {gid:?} is not where it is looked for");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

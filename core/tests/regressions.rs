@@ -180,3 +180,15 @@ fn an_inbox_that_fills_as_fast_as_it_is_emptied_does_not_hold_the_engine() {
     thread.join().unwrap();
     assert!(most <= Some(63), "{most:?} datagrams in one call; the ring has 63");
 }
+
+#[test]
+fn a_response_that_was_rejected_before_it_was_told_is_not_told() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ConnState::ReqSent, true);
+        let _ = solo.hears(&it.peer, &it.peer.rep(it.comm_id));
+        solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
+        solo.says(&["REJ"]);
+        solo.tells(&[]); // once: CONNECT_RESPONSE
+        solo.assert_clean(&[it.id]);
+    });
+}

@@ -220,21 +220,21 @@ impl Conns<'_> {
     }
 
     /// A queue pair is found whatever the GID, and once per GUID; but zero is the GUID of many.
-    fn peer_qpn_hash(&self, qpn: u32, guid: u64, gid: Gid) -> u32 {
+    pub(super) fn peer_qpn_hash(&self, qpn: u32, guid: u64, gid: Gid) -> u32 {
         if guid == 0 {
             return self.peer_id_hash(qpn | 1 << 31, 0, gid);
         }
         self.key.hash(&[qpn | 1 << 31, (guid >> 32) as u32, guid as u32])
     }
 
-    fn own_qpn_hash(&self, qpn: u32) -> u32 {
+    pub(super) fn own_qpn_hash(&self, qpn: u32) -> u32 {
         self.key.mix(&[qpn])
     }
 }
 
-const BY_PEER_ID: u8 = 1;
-const BY_PEER_QPN: u8 = 2;
-const BY_OWN_QPN: u8 = 4;
+pub(super) const BY_PEER_ID: u8 = 1;
+pub(super) const BY_PEER_QPN: u8 = 2;
+pub(super) const BY_OWN_QPN: u8 = 4;
 
 impl Conns<'_> {
     /// The path rule (field-tests C6): on RoCE a message must come from the peer's GID, unless the

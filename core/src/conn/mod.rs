@@ -10,6 +10,8 @@
 //! connection; `emit.rs` how a slot becomes a MAD.
 
 mod active;
+#[cfg(feature = "testing")]
+mod audit;
 mod close;
 mod emit;
 pub mod limits;

@@ -184,6 +184,11 @@ impl<'s> ReplyRing<'s> {
         ReplyRing { slots, first: 0, len: 0 }
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -227,6 +227,12 @@ impl ConnSlot {
         self.bits & tables != 0
     }
 
+    /// Which indexes it is in.
+    #[cfg(feature = "testing")]
+    pub(super) fn tables(&self) -> u8 {
+        self.bits & bits::TABLES
+    }
+
     pub(super) fn enter(&mut self, tables: u8) {
         self.bits |= tables & bits::TABLES;
     }

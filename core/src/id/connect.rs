@@ -74,6 +74,7 @@ impl Cm<'_> {
         let done = self.conns.reject(conn, reason, private_data);
         done.map_err(|why| self.ids.explain(index, why))?;
         self.ids.answered(index);
+        self.ids.unmark(index, pending::CONNECT_RESPONSE);
         Ok(())
     }
 

@@ -159,7 +159,7 @@ impl Ids<'_> {
         (unseen && self.find(self.slot(index).listener()).is_none()).then_some(index)
     }
 
-    fn listener_hash(&self, service: ServiceId, local: ScopedIp) -> u32 {
+    pub(super) fn listener_hash(&self, service: ServiceId, local: ScopedIp) -> u32 {
         let [a, b, c, d] = local.gid.words();
         self.key.mix(&[service.0 as u32, local.scope, a, b, c, d])
     }

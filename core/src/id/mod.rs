@@ -5,6 +5,8 @@
 //! file per theme: `bind.rs`, `resolve.rs`, `listen.rs`, `connect.rs`, `destroy.rs`; `sweep.rs` has
 //! what concerns many at once.
 
+#[cfg(feature = "testing")]
+mod audit;
 mod bind;
 mod connect;
 mod destroy;

@@ -176,6 +176,32 @@ impl<'s> Bitmap<'s> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Bitmap<'_> {
+    /// These numbers are held and no others, and, where that is a short walk, the summaries say which
+    /// words are full. Panics where not.
+    pub(crate) fn audit(&self, mut numbers: std::collections::BTreeSet<u16>) {
+        numbers.retain(|&port| self.covers(port));
+        for &port in &numbers {
+            assert!(self.is_held(port), "port {port} has an owner and is free");
+        }
+        assert_eq!(self.count(), numbers.len(), "a port map does not know how many are held");
+        if self.held.len() > BITS {
+            return;
+        }
+        let spare = self.held.len() * BITS - self.capacity();
+        let set: usize = self.held.iter().map(|word| word.count_ones() as usize).sum();
+        assert_eq!(set, numbers.len() + spare, "a port is held and has no owner");
+        let summary = |words: &[usize], i: usize| words[i / BITS] >> (i % BITS) & 1 == 1;
+        for (i, &word) in self.held.iter().enumerate() {
+            assert_eq!(summary(self.full, i), word == usize::MAX, "word {i} of a port map: full?");
+        }
+        for (i, &word) in self.full.iter().enumerate() {
+            assert_eq!(self.top >> i & 1 == 1, word == usize::MAX, "summary {i} of a port map");
+        }
+    }
+}
+
 const BITS: usize = usize::BITS as usize;
 
 /// The lowest `bits` bits, fewer than a word.

@@ -538,6 +538,32 @@ impl<'s> Ports<'s> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Ports<'_> {
+    /// Maps, records and 4-tuple index say what the owners hold and on which address, as `owns` knows
+    /// it. A walk that panics.
+    pub(crate) fn audit<O: TupleOwner>(
+        &self,
+        owners: &[O],
+        owns: impl Fn(&O) -> Option<(Held, ScopedIp)>,
+    ) {
+        self.tuples.audit(owners, "the index of 4-tuples", |index| {
+            let (held, _) = owns(&owners[index])?;
+            held.has_peer().then(|| held.chain())
+        });
+        let holdings = owners.iter().filter_map(owns).map(|(held, local)| {
+            let kind = Kind::of(held, &local, self.is_specific(&local));
+            (held.space(), held.port(), local, kind)
+        });
+        let holdings: Vec<_> = holdings.collect();
+        for (space, map) in NumberSpace::ALL.into_iter().zip(&self.maps) {
+            let numbers = holdings.iter().filter(|holding| holding.0 == space);
+            map.audit(numbers.map(|holding| holding.1).collect());
+        }
+        self.records.audit(&holdings);
+    }
+}
+
 impl Remains {
     /// What can go with the last owner.
     fn key(self, held: Held, local: ScopedIp) -> Option<PortKey> {

@@ -269,6 +269,54 @@ impl<'s> Records<'s> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Records<'_> {
+    /// Every owner is counted once on its number and once on its address, and nobody else is. A walk
+    /// that panics.
+    pub(super) fn audit(&self, owners: &[(NumberSpace, u16, ScopedIp, Kind)]) {
+        use std::collections::BTreeMap;
+        let mut numbers: BTreeMap<u32, [u32; KINDS]> = BTreeMap::new();
+        let mut addresses: BTreeMap<_, [u32; ADDRESS_KINDS]> = BTreeMap::new();
+        for &(space, port, local, kind) in owners {
+            let name = (space as u32) << 16 | u32::from(port);
+            numbers.entry(name).or_default()[kind.index()] += 1;
+            addresses.entry((name, local.gid, local.scope)).or_default()[kind.on_address()] += 1;
+        }
+        let place = |name: u32, local: &ScopedIp| {
+            let space = NumberSpace::ALL[(name >> 16) as usize];
+            self.find(space, name as u16, local)
+        };
+        let (mut used_numbers, mut used_addresses) = (Vec::new(), Vec::new());
+        for (i, PortRecord { number, address }) in self.records.iter().enumerate() {
+            if number.present != 0 || number.owners != [0; KINDS] {
+                let present = (0..KINDS).filter(|&kind| number.owners[kind] > 0);
+                let present = present.fold(0, |kinds, kind| kinds | 1 << kind);
+                assert_eq!(number.present, present, "port record {i} does not know its kinds");
+                let owners = numbers.remove(&number.name);
+                assert_eq!(owners, Some(number.owners), "owners of port record {i}");
+                used_numbers.push(i);
+            }
+            if address.owners != [0; ADDRESS_KINDS] {
+                let key = (address.name, address.local.gid, address.local.scope);
+                let owners = addresses.remove(&key);
+                assert_eq!(owners, Some(address.owners), "owners of an address, port record {i}");
+                used_addresses.push(i);
+            }
+        }
+        assert!(numbers.is_empty() && addresses.is_empty(), "an owner is in no port record");
+        self.numbers.audit(self.records, "the index of port numbers", |i| {
+            let number = &self.records[*used_numbers.iter().find(|&&used| used == i)?].number;
+            Some(place(number.name, &ScopedIp::default()).hash)
+        });
+        self.addresses.audit(self.records, "the index of addresses of port numbers", |i| {
+            let address = &self.records[*used_addresses.iter().find(|&&used| used == i)?].address;
+            Some(place(address.name, &address.local).hash_with(&address.local))
+        });
+        self.free_numbers.audit(self.records, used_numbers);
+        self.free_addresses.audit(self.records, used_addresses);
+    }
+}
+
 impl Place {
     /// Whether the number has an owner.
     pub(super) const fn is_taken(&self) -> bool {
@@ -347,5 +395,22 @@ impl<const KIND: u8> Free<KIND> {
         records[index].set_chain(self.last);
         self.last = Link::to(index);
         self.live -= 1;
+    }
+}
+
+#[cfg(feature = "testing")]
+impl<const KIND: u8> Free<KIND> {
+    /// Each half is used, or free once, or was never used.
+    fn audit<T: Chained<KIND>>(&self, records: &[T], used: Vec<usize>) {
+        assert_eq!(used.len(), self.live as usize, "port records in use");
+        let (mut free, mut at) = (Vec::new(), self.last);
+        while let Some(index) = at.get() {
+            let fresh = index >= self.fresh as usize;
+            assert!(!fresh && !used.contains(&index), "port record {index} is free and is not");
+            assert!(!free.contains(&index), "port record {index} is free twice");
+            free.push(index);
+            at = records[index].chain();
+        }
+        assert_eq!(free.len() + used.len(), self.fresh as usize, "a port record is lost");
     }
 }

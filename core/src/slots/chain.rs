@@ -116,6 +116,31 @@ impl<'s, const CHAIN: u8> Chains<'s, CHAIN> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl<const CHAIN: u8> Chains<'_, CHAIN> {
+    /// Each slot that has a hash is once in its chain, and no other is. A walk that panics.
+    pub(crate) fn audit<T: Chained<CHAIN>>(
+        &self,
+        slots: &[T],
+        what: &str,
+        hash: impl Fn(usize) -> Option<u32>,
+    ) {
+        let mut found = vec![None; slots.len()];
+        for (bucket, head) in self.heads.iter().enumerate() {
+            let mut at = *head;
+            while let Some(index) = at.get() {
+                assert_eq!(found[index], None, "slot {index} is in two places of {what}");
+                found[index] = Some(bucket);
+                at = slots[index].chain();
+            }
+        }
+        for (index, bucket) in found.into_iter().enumerate() {
+            let wanted = hash(index).map(|hash| self.bucket(hash));
+            assert_eq!(bucket, wanted, "slot {index} is not in its place in {what}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -157,6 +157,27 @@ impl<'s> Deadlines<'s> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Deadlines<'_> {
+    /// The heap is in order, and slots and entries name each other. A walk that panics.
+    pub(crate) fn audit<T: Timed>(&self, slots: &[T]) {
+        for (place, entry) in self.heap().iter().enumerate() {
+            let index = entry.index as usize;
+            let link = slots[index].heap_link_ref().get();
+            assert_eq!(link, Some(place), "the deadline of slot {index} is elsewhere");
+            let in_order = place == 0 || entry.at.ahead_of(self.entries[parent(place)].at) >= 0;
+            assert!(in_order, "the deadline of slot {index} comes too late");
+        }
+        let set = slots.iter().filter(|slot| !slot.heap_link_ref().is_none()).count();
+        assert_eq!(set, self.len(), "a deadline is lost");
+    }
+
+    /// How many have come.
+    pub(crate) fn due(&self, now: Tick) -> usize {
+        self.heap().iter().filter(|entry| entry.at.is_due(now)).count()
+    }
+}
+
 const CHILDREN: usize = 4;
 
 const fn parent(place: usize) -> usize {

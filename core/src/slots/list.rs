@@ -149,6 +149,26 @@ impl<const LIST: u8> List<LIST> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl<const LIST: u8> List<LIST> {
+    /// The slots in the list, first to last. A walk that panics where links do not lead back.
+    pub(crate) fn audit<T: Linked<LIST>>(&self, slots: &[T]) -> Vec<usize> {
+        let (mut members, mut before, mut at) = (Vec::new(), self.head, self.head);
+        while let Some(index) = at.get() {
+            assert!(members.len() < slots.len(), "a list leads round in circles");
+            let links = slots[index].links_ref();
+            assert_eq!(links.prev, before, "slot {index} of a list leads back elsewhere");
+            members.push(index);
+            (before, at) = (at, links.next);
+            if at == before {
+                break;
+            }
+        }
+        assert_eq!(self.tail, before, "a list ends elsewhere");
+        members
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -134,6 +134,30 @@ impl<T: Slot> Table<'_, T> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl<T: Slot + Copy> Table<'_, T> {
+    /// Each slot is live, or once in the free list, or was never used. A walk that panics.
+    pub(crate) fn audit(&self) {
+        let used = self.fresh as usize;
+        let live = (0..self.slots.len()).filter(|&index| self.is_live(index)).count();
+        assert_eq!(live, self.len(), "a table does not know how many of its slots are live");
+        assert!(
+            self.slots[used..].iter().all(|slot| slot.generation() == 0),
+            "a slot was used and never claimed"
+        );
+        let (mut free, mut last, mut at) = (0, Link::NONE, self.oldest);
+        while let Some(index) = at.get() {
+            assert!(index < used && !self.is_live(index), "slot {index} is free and is not");
+            free += 1;
+            assert!(live + free <= used, "slot {index} is free twice");
+            last = at;
+            at = *{ self.slots[index] }.free_link();
+        }
+        assert_eq!(last, self.newest, "the free list ends elsewhere");
+        assert_eq!(live + free, used, "a slot is lost: neither live nor free");
+    }
+}
+
 fn is_same<T: Slot>(slot: &T, generation: u32) -> bool {
     slot.generation() == generation && generation & 1 == 1
 }

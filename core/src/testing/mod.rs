@@ -5,10 +5,12 @@ pub mod fuzz;
 mod link;
 mod pair;
 mod solo;
+mod watch;
 mod world;
 
 pub use crate::memory::{Capacity, Memory};
 pub use link::{Faults, Flight, Link};
 pub use pair::{Node, Pair, Side, Told};
 pub use solo::{Brought, Peer, Solo, comm_id, is_terminal, name};
+pub use watch::{Phase, Watch};
 pub use world::{STARTS, World};

@@ -1,6 +1,6 @@
 //! Two engines, one clock, one link: the world in which connections are tested.
 
-use super::{Link, Memory, name};
+use super::{Link, Memory, Watch, name};
 use crate::addr::{Gid, Path, RocePath, ScopedIp};
 use crate::config::Config;
 use crate::event::{Event, EventKind};
@@ -8,7 +8,7 @@ use crate::gids::PortEvent;
 use crate::request::{Outcome, Request, Route};
 use crate::time::Instant;
 use crate::wire::{Mad, RejectReason};
-use crate::{Cm, ConnParam, Id, PortSpace};
+use crate::{ConnParam, Id, PortSpace};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -34,10 +34,10 @@ pub struct Told {
     pub info: Vec<u8>,
 }
 
-/// One engine with its surroundings.
+/// One engine, watched, with its surroundings.
 pub struct Node<'s> {
     /// The engine.
-    pub cm: Cm<'s>,
+    pub cm: Watch<'s>,
     /// Its address.
     pub ip: IpAddr,
     /// Events not taken yet.
@@ -104,7 +104,8 @@ impl<'s> Pair<'s> {
             side += 1;
             let mut config = Config::new(seed.wrapping_mul(31) + u64::from(side));
             adjust(&mut config);
-            let mut cm = memory.engine(config).expect("the test's capacities are sound");
+            let cm = memory.engine(config).expect("the test's capacities are sound");
+            let mut cm = Watch::new(cm);
             let address = ScopedIp { gid: Gid::from_ip(ip), scope: 0 };
             let ca_guid = 0x0200_0000_0000_0000 + u64::from(side);
             assert!(cm.handle_port_event(start, PortEvent::GidAdded { address, ca_guid }));
@@ -127,7 +128,7 @@ impl<'s> Pair<'s> {
     }
 
     /// Its engine.
-    pub fn cm(&mut self, side: Side) -> &mut Cm<'s> {
+    pub fn cm(&mut self, side: Side) -> &mut Watch<'s> {
         &mut self.nodes[side as usize].cm
     }
 

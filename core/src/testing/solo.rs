@@ -1,6 +1,7 @@
 //! One engine and peers whose messages are made by hand: for what two engines would never say to
 //! each other.
 
+use super::Watch;
 use crate::addr::{Gid, Path, PortSpace, RocePath, ScopedIp, ServiceId};
 use crate::event::{Event, EventKind};
 use crate::gids::PortEvent;
@@ -157,10 +158,10 @@ impl Peer {
     }
 }
 
-/// An engine by itself.
+/// An engine by itself, watched.
 pub struct Solo<'s> {
     /// The engine.
-    pub cm: Cm<'s>,
+    pub cm: Watch<'s>,
     /// The time.
     pub now: Instant,
     /// Its address.
@@ -176,7 +177,8 @@ impl<'s> Solo<'s> {
     pub const CA_GUID: u64 = 0x0200_00b0;
 
     /// An engine at the second of two addresses, with peers at the first.
-    pub fn new(mut cm: Cm<'s>, ips: [IpAddr; 2], now: Instant) -> Solo<'s> {
+    pub fn new(cm: Cm<'s>, ips: [IpAddr; 2], now: Instant) -> Solo<'s> {
+        let mut cm = Watch::new(cm);
         let address = ScopedIp::new(Gid::from_ip(ips[1]), 0);
         let event = PortEvent::GidAdded { address, ca_guid: Solo::CA_GUID };
         assert!(cm.handle_port_event(now, event));

@@ -1,6 +1,6 @@
 //! Languages, FPGA, firmware.
 
-use nanocm_core::testing::{Capacity, World, comm_id};
+use nanocm_core::testing::{Capacity, Watch, World, comm_id};
 use nanocm_core::wire::icrc::{Integrity, Ip, crc32, verify};
 use nanocm_core::wire::roce::{PAYLOAD_LEN, QP1_SOURCE_PORT, frame, unframe};
 use nanocm_core::wire::{
@@ -30,7 +30,7 @@ fn k2_frames_in_and_frames_out() {
         let path = solo.path(&peer);
         let [there, here] = [peer.ip, solo.ip].map(Into::into);
         // What a wire brings: UDP payloads of 280 octets.
-        let hear = |cm: &mut nanocm_core::Cm<'_>, mad: &Mad| {
+        let hear = |cm: &mut Watch<'_>, mad: &Mad| {
             let (ip, mut payload) = (Ip::new(there, here), [0; PAYLOAD_LEN]);
             frame(&ip, QP1_SOURCE_PORT, 0, mad, crc32, &mut payload);
             assert_eq!(verify(&ip, QP1_SOURCE_PORT, &payload, crc32), Integrity::Ok);

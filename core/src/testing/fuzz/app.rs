@@ -1,10 +1,10 @@
 //! An application with its engine: what it does is a number, on which identifier and how are others.
 
-use super::watched::Watch;
 use crate::addr::{Gid, IbPath, Path, PortSpace, RocePath, ScopedIp};
 use crate::event::EventKind;
 use crate::gids::PortEvent;
 use crate::request::{Outcome, Request, Route};
+use crate::testing::Watch;
 use crate::wire::{Ece, Mad, RejectReason};
 use crate::{
     Cm, ConnParam, ConnState, Id, IdOption, Instant, QpState, RequestId, SendToken, State,

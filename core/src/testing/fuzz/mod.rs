@@ -20,7 +20,6 @@ mod pair;
 mod ports;
 mod scripts;
 mod seeds;
-mod watched;
 mod wire;
 
 pub use frame::frame;
