@@ -153,15 +153,14 @@ impl Cm<'_> {
         }
     }
 
-    /// A third party must not be made the target of our answers: on RoCE the path in the REQ leads
-    /// back to where the packet came from.
+    /// A third party must not be made the target of our answers: where the packet names its sender,
+    /// the path in the REQ leads back there. On InfiniBand it need not.
     fn may_answer_to(&self, path: &Path, req: &Req<&Mad>) -> bool {
-        match path {
-            Path::Roce(arrived) => {
-                self.conns.config.lenient || arrived.remote == req.primary_local_gid()
-            }
-            Path::Ib(_) => true,
-        }
+        let names_sender = match path {
+            Path::Roce(_) => true,
+            Path::Ib(arrived) => arrived.grh,
+        };
+        !names_sender || self.conns.config.lenient || path.remote_gid() == req.primary_local_gid()
     }
 
     fn refuse(&mut self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Verdict {
