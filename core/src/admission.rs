@@ -61,10 +61,10 @@ impl Cm<'_> {
         if !self.ids.takes_transport(listener, transport) {
             return self.refuse_transport(path, req);
         }
-        if self.config.max_path_mtu < 5 && req.path_mtu() > self.config.max_path_mtu {
+        if self.conns.config.max_path_mtu < 5 && req.path_mtu() > self.conns.config.max_path_mtu {
             bump(&mut self.conns.counters.bad_path_mtu);
             let reply = self.rejection(path, req, RejectReason::INVALID_PATH_MTU);
-            self.conns.reply(reply.with_mtu(self.config.max_path_mtu));
+            self.conns.reply(reply.with_mtu(self.conns.config.max_path_mtu));
             return Disposition::Accepted.into();
         }
         if !self.ids.has_room(listener) {
@@ -157,7 +157,9 @@ impl Cm<'_> {
     /// back to where the packet came from.
     fn may_answer_to(&self, path: &Path, req: &Req<&Mad>) -> bool {
         match path {
-            Path::Roce(arrived) => self.config.lenient || arrived.remote == req.primary_local_gid(),
+            Path::Roce(arrived) => {
+                self.conns.config.lenient || arrived.remote == req.primary_local_gid()
+            }
             Path::Ib(_) => true,
         }
     }

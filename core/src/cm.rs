@@ -27,7 +27,6 @@ pub struct Cm<'s> {
     pub(crate) conns: Conns<'s>,
     pub(crate) gids: Gids<'s>,
     pub(crate) sweep: Sweep,
-    pub(crate) config: Config,
 }
 
 /// A datagram to be sent.
@@ -143,7 +142,6 @@ impl<'s> Cm<'s> {
                 .ok_or(SetupError::TooManyConnections)?,
             gids: Gids::new(parts.gids),
             sweep: Sweep::default(),
-            config,
         })
     }
 }

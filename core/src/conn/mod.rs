@@ -132,7 +132,7 @@ pub(crate) struct Conns<'s> {
     comm_ids: CommIds,
     rng: Rng,
     key: Key,
-    config: Config,
+    pub(crate) config: Config,
     waits: Waits,
     /// Our clock, and the latest time that the caller has brought.
     now: Instant,

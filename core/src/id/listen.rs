@@ -25,7 +25,7 @@ impl Cm<'_> {
         if state != State::AddrBound {
             return Err(ListenError::in_state(state));
         }
-        let backlog = if backlog == 0 { self.config.default_backlog.max(1) } else { backlog };
+        let backlog = if backlog == 0 { self.conns.config.default_backlog.max(1) } else { backlog };
         self.ids.start_listening(index, backlog)
     }
 }
