@@ -61,7 +61,7 @@ impl Cm<'_> {
         if !self.ids.takes_transport(listener, transport) {
             return self.refuse_transport(path, req);
         }
-        if self.conns.config.max_path_mtu < 5 && req.path_mtu() > self.conns.config.max_path_mtu {
+        if !(1..=self.conns.config.max_path_mtu).contains(&req.path_mtu()) {
             bump(&mut self.conns.counters.bad_path_mtu);
             let reply = self.rejection(path, req, RejectReason::INVALID_PATH_MTU);
             self.conns.reply(reply.with_mtu(self.conns.config.max_path_mtu));
@@ -83,16 +83,23 @@ impl Cm<'_> {
         Disposition::Accepted.into()
     }
 
-    /// The IP CM header, if it is of our version and speaks of us and of somebody.
+    /// The IP CM header, if it is of our version and speaks of us and of somebody: on RoCE of those
+    /// whom the packet itself names.
     fn ip_cm_header(
         &self,
         path: &Path,
         header: Result<IpCmHeader, IpCmError>,
     ) -> Option<IpCmHeader> {
         let header = header.ok()?;
+        let fits = match path {
+            Path::Roce(_) if !self.conns.config.lenient => {
+                (header.destination, header.source) == (path.local_gid(), path.remote_gid())
+            }
+            _ => true,
+        };
         let destination = ScopedIp::new(header.destination, path.scope());
         let from_nobody = header.source.is_wildcard() || header.source.is_multicast();
-        (self.gids.find(destination).is_some() && !from_nobody).then_some(header)
+        (fits && self.gids.find(destination).is_some() && !from_nobody).then_some(header)
     }
 
     /// A SIDR_REQ: a repetition, or a request to a listener of a datagram port space.
@@ -153,14 +160,16 @@ impl Cm<'_> {
         }
     }
 
-    /// A third party must not be made the target of our answers: where the packet names its sender,
-    /// the path in the REQ leads back there. On InfiniBand it need not.
+    /// A third party must not be made the target of our answers, nor a listener be reached through
+    /// another address than its own: where the packet names sender and receiver, the REQ's path leads
+    /// from one to the other. On InfiniBand it need not name them.
     fn may_answer_to(&self, path: &Path, req: &Req<&Mad>) -> bool {
-        let names_sender = match path {
-            Path::Roce(_) => true,
-            Path::Ib(arrived) => arrived.grh,
-        };
-        !names_sender || self.conns.config.lenient || path.remote_gid() == req.primary_local_gid()
+        let from_sender = path.remote_gid() == req.primary_local_gid();
+        self.conns.config.lenient
+            || match path {
+                Path::Roce(_) => from_sender && path.local_gid() == req.primary_remote_gid(),
+                Path::Ib(arrived) => from_sender || !arrived.grh,
+            }
     }
 
     fn refuse(&mut self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Verdict {

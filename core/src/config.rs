@@ -40,7 +40,7 @@ pub struct Config {
     /// Target ACK Delay of our REPs (code). Default 15 (134 ms).
     pub target_ack_delay: u8,
     /// The largest path MTU that our queue pairs take (code: 1 = 256 … 5 = 4096 octets). A REQ with a
-    /// larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
+    /// larger one, or one that is no path MTU, gets REJ 26, which names ours. Default 5.
     pub max_path_mtu: u8,
     /// Default backlog of a listener, for `listen` with backlog 0. Default 1024.
     pub default_backlog: u32,

@@ -167,6 +167,8 @@ errors! {
             /// What it was in.
             state: State
         } = EINVAL, "not legal for an ID in {state}";
+        /// The ACK timeout code has more than 5 bits.
+        NumberTooLarge = EINVAL, "ACK timeout codes have 5 bits (0 to 31)";
         /// The device is gone (DEVICE_REMOVAL): only `destroy` is left.
         DeviceGone = ENODEV, "the ID's device is gone: destroy the ID";
     }

@@ -462,12 +462,6 @@ fn oddities_that_linux_takes_are_taken() {
         ("hop limit 0", |req| {
             req.set_primary_hop_limit(0);
         }),
-        ("MTU 0", |req| {
-            req.set_path_mtu(0);
-        }),
-        ("MTU 15", |req| {
-            req.set_path_mtu(15);
-        }),
         ("PSN", |req| {
             req.set_starting_psn(0xff_ffff);
         }),

@@ -1,8 +1,9 @@
 //! What was once wrong, one test each.
 #![allow(missing_docs)]
+use nanocm_core::ConnState::{Established, RepRcvd, RepSent, ReqRcvd, ReqSent};
 use nanocm_core::addr::{IbPath, ScopedIp};
-use nanocm_core::testing::{Capacity, Memory, Side::*, World, comm_id};
-use nanocm_core::wire::{MessageKind, Rej, RejectReason, Rep};
+use nanocm_core::testing::{Capacity, Memory, Side::*, Solo, World, comm_id, name};
+use nanocm_core::wire::{MessageKind, Rej, RejectReason, Rep, Req};
 use nanocm_core::*;
 use std::time::Duration;
 
@@ -190,5 +191,169 @@ fn a_response_that_was_rejected_before_it_was_told_is_not_told() {
         solo.says(&["REJ"]);
         solo.tells(&[]); // once: CONNECT_RESPONSE
         solo.assert_clean(&[it.id]);
+    });
+}
+
+fn add(solo: &mut Solo<'_>, last: u8, guid: u64) {
+    let address = ScopedIp::new(Gid::from_ip([10, 0, 1, last].into()), 0);
+    assert!(
+        solo.cm.handle_port_event(solo.now, PortEvent::GidAdded { address, ca_guid: guid }),
+        "{last}"
+    );
+}
+
+#[test]
+fn answers_of_connections_do_not_wait_behind_answers_to_strangers() {
+    World::new().of(Capacity { replies: 256, ..Capacity::of(4) }).solo(|mut solo| {
+        let _ = solo.listen(7471, 4);
+        let honest = solo.bring(ReqRcvd, false);
+        solo.accept(honest.id);
+        let mut said = false;
+        for _ in 0..1_000 {
+            for _ in 0..64 {
+                let stranger = solo.peer();
+                let _ = solo.hears(&stranger, &stranger.req(solo.ip, 9));
+            }
+            let mut mad = [0; 256];
+            for _ in 0..64 {
+                let _ = solo.cm.poll_transmit(solo.now, &mut mad);
+                said |= name(&mad) == "REP";
+            }
+        }
+        assert!(said, "64,000 answers to strangers, and no REP");
+    });
+}
+
+#[test]
+fn most_retries_are_254() {
+    for retries in [254u8, 255] {
+        World::new().set(|config| config.timers.first_retry = Duration::from_millis(1)).solo(
+            |mut solo| {
+                let peer = solo.peer();
+                let id = solo.route_to(&peer);
+                let mut param = ConnParam::new(solo.qpn());
+                param.retries = Some(retries);
+                param.timeout = Some(Duration::from_secs(12 * 86_400));
+                solo.cm.connect(solo.now, id, &param).unwrap();
+                let (mut mad, mut n) = ([0; 256], 0);
+                loop {
+                    while solo.cm.poll_transmit(solo.now, &mut mad).is_some() {
+                        if name(&mad) == "REQ" {
+                            n += 1;
+                        }
+                    }
+                    let Some(at) = solo.cm.poll_at() else { break };
+                    solo.now = at;
+                    while solo.cm.handle_timeout(solo.now, 1) {}
+                }
+                assert_eq!(n, 255);
+            },
+        );
+    }
+}
+
+#[test]
+fn an_ack_timeout_of_more_than_five_bits_is_not_for_ever() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(RepRcvd, true);
+        let before = solo.cm.qp_attrs(it.id, QpState::ReadyToSend).unwrap().timeout;
+        if solo.cm.set_option(it.id, IdOption::AckTimeout(32)).is_ok() {
+            let attrs = solo.cm.qp_attrs(it.id, QpState::ReadyToSend).unwrap();
+            assert_ne!(attrs.timeout, 0, "32 became 0: no timeout at all (it was {before})");
+        }
+    });
+}
+
+#[test]
+fn an_rtu_for_what_was_rejected_gets_a_rej_that_its_sender_can_find() {
+    World::new().solo(|mut solo| {
+        let listener = solo.listen(7471, 4);
+        let _ = listener;
+        let it = solo.bring(RepSent, false);
+        solo.cm.reject(solo.now, it.id, RejectReason::CONSUMER, &[]).unwrap();
+        let first = solo.says(&["REJ"])[0];
+        assert_eq!(Rej(&first).message_rejected(), MessageKind::OTHER);
+        // Its REQ had been repeated before the REP came.
+        let req = it.peer.req(solo.ip, 7471);
+        let _ = solo.hears(&it.peer, &req);
+        solo.says(&["REJ"]);
+        // Both were lost; it has the REP and says RTU.
+        solo.hears(&it.peer, &it.peer.rtu(it.comm_id));
+        let third = solo.says(&["REJ"])[0];
+        assert_ne!(Rej(&third).message_rejected(), MessageKind::REQ, "an established peer");
+        assert_ne!(Rej(&third).local_comm_id(), 0);
+    });
+}
+
+#[test]
+fn the_answer_to_rej_26_is_no_retransmission() {
+    World::new().solo(|mut solo| {
+        let it = solo.bring(ReqSent, true);
+        // A repetition is due, not sent.
+        solo.wait(Duration::from_millis(1_100));
+        let mut rej = it.peer.rej(it.comm_id, MessageKind::REQ, RejectReason::INVALID_PATH_MTU);
+        Rej(&mut rej).set_additional_info(&[1 << 4]);
+        let _ = solo.hears(&it.peer, &rej);
+        let before = solo.cm.counters().retransmitted;
+        let said = solo.says(&["REQ"]);
+        assert_eq!(Req(&said[0]).path_mtu(), 1);
+        assert_eq!(solo.cm.counters().retransmitted, before, "a new attempt, with a new comm ID");
+    });
+}
+
+#[test]
+fn a_device_removed_twice_is_swept_once() {
+    World::new().of(Capacity::of(100)).solo(|mut solo| {
+        let removed = PortEvent::DeviceRemoved { ca_guid: Solo::CA_GUID };
+        for _ in 0..1000 {
+            assert!(solo.cm.handle_port_event(solo.now, removed));
+            let _ = solo.cm.handle_timeout(solo.now, 4);
+        }
+        let address = ScopedIp::new(solo.ip.into(), 0);
+        let added = PortEvent::GidAdded { address, ca_guid: Solo::CA_GUID };
+        assert!(solo.cm.handle_port_event(solo.now, added), "still being swept");
+    });
+}
+
+#[test]
+fn deadlines_are_handled_although_addresses_keep_changing() {
+    World::new().of(Capacity::of(100)).solo(|mut solo| {
+        let it = solo.bring(ReqSent, true);
+        for _ in 0..600 {
+            let address = ScopedIp::new(Gid::from_ip([10, 9, 9, 9].into()), 0);
+            let _ = solo.cm.handle_port_event(solo.now, PortEvent::AddrChanged { address });
+            solo.now = solo.now + Duration::from_secs(1);
+            let _ = solo.cm.handle_timeout(solo.now, 4);
+        }
+        // Ten minutes later; the attempt had 30 s.
+        solo.tells(&["UNREACHABLE"]);
+        let _ = it;
+    });
+}
+
+#[test]
+fn another_devices_removal_does_not_end_a_connection() {
+    let capacity = Capacity { gids: 1, ..Capacity::of(4) };
+    World::new().of(capacity).solo(|mut solo| {
+        let _ = solo.listen(7471, 4);
+        let it = solo.bring(Established, false);
+        let address = ScopedIp::new(solo.ip.into(), 0);
+        assert!(solo.cm.handle_port_event(solo.now, PortEvent::GidRemoved { address }));
+        add(&mut solo, 1, 77);
+        assert!(solo.cm.handle_port_event(solo.now, PortEvent::DeviceRemoved { ca_guid: 77 }));
+        while solo.cm.handle_timeout(solo.now, 1) {}
+        assert_eq!(solo.cm.conn_state(it.id), Ok(Established));
+    });
+}
+
+#[test]
+fn a_rej4_survives_the_removal_of_another_device() {
+    World::new().of(Capacity { gids: 4, ..Capacity::of(4) }).solo(|mut solo| {
+        add(&mut solo, 9, 77);
+        let it = solo.bring(ReqSent, true);
+        solo.cm.destroy(solo.now, it.id).unwrap();
+        assert!(solo.cm.handle_port_event(solo.now, PortEvent::DeviceRemoved { ca_guid: 77 }));
+        while solo.cm.handle_timeout(solo.now, 1) {}
+        solo.says(&["REJ"]);
     });
 }

@@ -265,7 +265,7 @@ from! {
         AlreadyEstablished => NCM_ALREADY_ESTABLISHED;
     OpError:
         NoSuchId => NCM_NO_SUCH_ID, InvalidState => NCM_INVALID_STATE,
-        DeviceGone => NCM_DEVICE_GONE;
+        DeviceGone => NCM_DEVICE_GONE, NumberTooLarge => NCM_NUMBER_TOO_LARGE;
     SetupError:
         TooManyConnections => NCM_TOO_MANY_CONNECTIONS, BadPrefix => NCM_BAD_PREFIX,
         BadPortRange => NCM_BAD_PORT_RANGE, BadTimer => NCM_BAD_TIMER, BadMtu => NCM_BAD_MTU,

@@ -156,6 +156,9 @@ impl Conns<'_> {
         }
         slot.mtu = offered;
         slot.renew();
+        // A repetition of the old one that has not gone out is none of the new one.
+        self.set_owed(index, self.slot(index).owes & !owed::REQ);
+        let slot = self.slot_mut(index);
         let incarnation = slot.incarnation();
         let comm_id = self.comm_ids.encode(index as u32, incarnation);
         let slot = self.slot_mut(index);

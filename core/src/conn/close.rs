@@ -100,6 +100,7 @@ impl Conns<'_> {
             }
             // The application takes its time, the peer does not: it gets its DREP.
             Stage::DreqRcvd => {
+                self.slot_mut(index).tid = dreq.transaction_id();
                 self.send_drep(index, &[], "DREQ repeated");
                 self.counters.duplicate().into()
             }

@@ -22,7 +22,7 @@ const ORDER: [u8; 7] =
     [owed::RTU, owed::REP, owed::REJ, owed::DREP, owed::MRA, owed::REQ, owed::DREQ];
 
 impl Conns<'_> {
-    /// Encodes what is due next: answers to strangers, answers, then requests. `endpoints` knows the
+    /// Encodes what is due next: answers to peers, answers to strangers, then requests. `endpoints` knows the
     /// addresses of an identifier, `guid` the CA GUID of an entry of the GID table, unless its device
     /// is gone: what is owed over that is dropped, and strangers wait (`hush`) until it is forgotten.
     pub(crate) fn emit_next(
@@ -32,7 +32,8 @@ impl Conns<'_> {
         endpoints: impl FnOnce(usize) -> Endpoints,
         guid: impl Fn(u16) -> Option<u64>,
     ) -> Option<(Path, SendToken)> {
-        if !hush && let Some(path) = self.emit_reply(mad, &guid) {
+        let strangers_next = !hush && self.answers.is_empty();
+        if strangers_next && let Some(path) = self.emit_reply(mad, &guid) {
             bump(&mut self.counters.sent);
             return Some((path, SendToken(0)));
         }

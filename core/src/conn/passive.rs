@@ -175,6 +175,8 @@ impl Conns<'_> {
             Stage::Established if !slot.is_active() => self.counters.duplicate().into(),
             // The peer takes it for standing: our REJ was lost, or is under way.
             Stage::Timewait if slot.holds(owed::REJ) => {
+                // Past its REQ, whatever we rejected last.
+                self.slot_mut(index).set_rejects(MessageKind::OTHER);
                 self.owe(index, owed::REJ, true);
                 self.counters.duplicate().into()
             }
@@ -218,7 +220,11 @@ fn answer_path(path: &Path, req: &Req<&Mad>) -> Path {
             scope: arrived.scope,
             flow_label: req.primary_flow_label(),
             traffic_class: req.primary_traffic_class(),
-            hop_limit: req.primary_hop_limit(),
+            // 0 would not leave this host.
+            hop_limit: match req.primary_hop_limit() {
+                0 => 64,
+                limit => limit,
+            },
         }),
         Path::Ib(mut arrived) => {
             arrived.local = req.primary_remote_gid();

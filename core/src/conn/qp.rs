@@ -40,7 +40,7 @@ pub struct ConnParam<'a> {
     /// A hard end for this attempt, which no MRA extends. Default: the engine's
     /// [`Timers::deadline`](crate::Timers::deadline), which one does.
     pub timeout: Option<Duration>,
-    /// Retransmissions after the first REQ or REP. Default: as many as the time allows.
+    /// Retransmissions after the first REQ or REP, 254 at most. Default: as many as the time allows.
     pub retries: Option<u8>,
 }
 

@@ -17,6 +17,9 @@ use core::time::Duration;
 /// errno of a full transmit queue (Linux): the next repetition may get through.
 const ENOBUFS: i32 = 105;
 
+/// Of `Wait::left`: as many as the time allows.
+const UNLIMITED: u8 = u8::MAX;
+
 /// Milliseconds in the unit of `Wait::patience`.
 const TENTH: u32 = 100;
 
@@ -62,7 +65,12 @@ impl Conns<'_> {
             None => (self.waits.deadline, self.waits.patience),
         };
         let until = Tick::after(self.now, after);
-        let wait = Wait { until, patience, repeated: 0, left: retries.unwrap_or(u8::MAX) };
+        let wait = Wait {
+            until,
+            patience,
+            repeated: 0,
+            left: retries.map_or(UNLIMITED, |n| n.min(UNLIMITED - 1)),
+        };
         self.wake_for(index, &wait);
         wait
     }
@@ -161,7 +169,7 @@ impl Conns<'_> {
         if wait.until.is_due(now) || wait.left == 0 {
             return None;
         }
-        let left = if wait.left == u8::MAX { u8::MAX } else { wait.left - 1 };
+        let left = if wait.left == UNLIMITED { UNLIMITED } else { wait.left - 1 };
         let wait = Wait { repeated: wait.repeated.saturating_add(1), left, ..wait };
         self.wake_for(index, &wait);
         Some(wait)

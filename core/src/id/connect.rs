@@ -142,8 +142,8 @@ impl Cm<'_> {
     }
 
     /// Makes an active identifier whose attempt or connection is over ready to connect again, with
-    /// its address, port and route and a new communication ID and PSN. Legal after REJECTED and
-    /// UNREACHABLE; where a REP was seen, after TIMEWAIT_EXIT, when the queue pair is free.
+    /// its address, port and route (with the path MTU that a peer asked for), and a new communication ID
+    /// and PSN. Legal after REJECTED and UNREACHABLE; where a REP was seen, after TIMEWAIT_EXIT, when the queue pair is free.
     ///
     /// # Errors
     /// [`ConnectError`]; the identifier is as it was.

@@ -131,6 +131,7 @@ impl Ids<'_> {
         slot.scope = scope;
         slot.local_port = local_port;
         slot.remote_port = header.source_port;
+        slot.set(flag::PASSIVE, true);
         let stage = Stage::Connect { listener_index: id.index, listener_generation: id.generation };
         self.set_stage(index, stage, "REQ received (a new ID)");
         self.mark(index, pending::CONNECT_REQUEST);
@@ -142,6 +143,7 @@ impl Ids<'_> {
         if listener.generation == 0 {
             return;
         }
+        // No move: what is valid in the state.
         self.slot_mut(index).stage = Stage::CONNECT;
         if let Some(listener) = self.find(listener)
             && let Stage::Listen { waiting, .. } = &mut self.slot_mut(listener).stage

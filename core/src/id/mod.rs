@@ -130,11 +130,9 @@ impl<'s> Ids<'s> {
         }
     }
 
-    /// Whether it was made for a request: those hold no port.
+    /// Whether it was made for a request.
     pub(crate) fn is_passive(&self, index: usize) -> bool {
-        let slot = self.slot(index);
-        let had_conn = slot.stage == Stage::DeviceRemoval;
-        (had_conn || !slot.conn.is_none()) && !slot.held.is_some()
+        self.slot(index).has(flag::PASSIVE)
     }
 
     /// Whether the application has been told ESTABLISHED and not yet DISCONNECTED.

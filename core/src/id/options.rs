@@ -100,6 +100,9 @@ impl Cm<'_> {
         if !legal {
             return Err(OpError::in_state(state));
         }
+        if matches!(option, IdOption::AckTimeout(32..)) {
+            return Err(OpError::NumberTooLarge);
+        }
         let slot = self.ids.slot_mut(index);
         match option {
             IdOption::Tos(tos) => {

@@ -114,6 +114,8 @@ pub(super) mod flag {
     pub(in crate::id) const TOS: u16 = 1 << 10;
     /// The application has not answered this request in time.
     pub(in crate::id) const OVERDUE: u16 = 1 << 11;
+    /// Made for a request.
+    pub(in crate::id) const PASSIVE: u16 = 1 << 12;
 }
 
 /// What an application is still to be told, in the order in which it can happen.
@@ -201,7 +203,7 @@ impl IdSlot {
     }
 
     pub(super) fn set_ack_timeout(&mut self, code: u8) {
-        self.ack_timeout = (code & 31) + 1;
+        self.ack_timeout = code + 1;
     }
 
     pub(super) fn space(&self) -> PortSpace {
