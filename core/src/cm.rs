@@ -220,8 +220,8 @@ impl Cm<'_> {
     }
 
     /// Something happened to a port. False: try again later. The GID table has no room for a new
-    /// address, or its place is still that of a device that is gone; or too many addresses (four)
-    /// have changed at once, and nobody has been told yet.
+    /// address, or its place is still that of a device that is gone; or more than two addresses
+    /// have changed, and not everybody has been told of them yet.
     #[must_use]
     pub fn handle_port_event(&mut self, now: Instant, event: PortEvent) -> bool {
         self.conns.advance(now);

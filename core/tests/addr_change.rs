@@ -45,8 +45,8 @@ fn connections_that_stand_are_told_once_and_others_nothing() {
         }
         for foreign in ["10.0.0.77", "0.0.0.0", "::"] {
             assert!(changes(&mut solo, foreign.parse().unwrap()));
+            solo.wait(Duration::ZERO);
         }
-        solo.wait(Duration::ZERO);
         solo.tells(&[]);
         solo.says(&[]);
         assert_eq!(EventKind::AddrChange.name(), "ADDR_CHANGE");
@@ -72,13 +72,11 @@ fn a_connection_that_ends_before_it_is_told_is_told_in_order() {
 }
 
 #[test]
-fn four_addresses_may_change_at_a_time() {
+fn two_addresses_may_change_at_a_time() {
     World::new().of(Capacity::of(100)).solo(|mut solo| {
         let (ip, peer_ip) = (solo.ip, solo.peer_ip);
         let ids: Vec<_> = (0..100).map(|_| solo.bring(Established, true).id).collect();
-        for last in 91..94 {
-            assert!(changes(&mut solo, IpAddr::from([10, 0, 0, last])));
-        }
+        assert!(changes(&mut solo, IpAddr::from([10, 0, 0, 99])));
         assert!(changes(&mut solo, ip));
         assert!(!changes(&mut solo, peer_ip), "no room");
         assert!(changes(&mut solo, ip), "that is known");
