@@ -74,6 +74,9 @@ impl Cm<'_> {
             }
             return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
         }
+        if self.conns.is_crowded(req.primary_local_gid()) {
+            return self.conns.counters.ignore(IgnoreReason::HalfOpen).into();
+        }
         let Some((id, conn)) = self.claim_for(listener) else {
             bump(&mut self.conns.counters.no_resources);
             return self.refuse(path, req, RejectReason::NO_RESOURCES);
@@ -132,6 +135,9 @@ impl Cm<'_> {
             }
             return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
         }
+        if self.conns.is_crowded(path.remote_gid()) {
+            return self.conns.counters.ignore(IgnoreReason::HalfOpen).into();
+        }
         let Some((id, conn)) = self.claim_for(listener) else {
             bump(&mut self.conns.counters.no_resources);
             return self.refuse_sidr(path, req, SidrStatus::NO_QP);
@@ -153,14 +159,15 @@ impl Cm<'_> {
         }
     }
 
-    /// A third party must not be made the target of our answers: where the packet names its sender,
-    /// the path in the REQ leads back there. On InfiniBand it need not.
+    /// A third party must not be made the target of our answers: on RoCE the path in the REQ leads
+    /// back to where the packet came from.
     fn may_answer_to(&self, path: &Path, req: &Req<&Mad>) -> bool {
-        let names_sender = match path {
-            Path::Roce(_) => true,
-            Path::Ib(arrived) => arrived.grh,
-        };
-        !names_sender || self.conns.config.lenient || path.remote_gid() == req.primary_local_gid()
+        match path {
+            Path::Roce(arrived) => {
+                self.conns.config.lenient || arrived.remote == req.primary_local_gid()
+            }
+            Path::Ib(_) => true,
+        }
     }
 
     fn refuse(&mut self, path: &Path, req: &Req<&Mad>, reason: RejectReason) -> Verdict {

@@ -393,38 +393,6 @@ fn on_infiniband_a_packet_need_not_name_its_sender() {
     }
 }
 
-/// Found by the fuzz target `ops`: each repetition was another request.
-#[test]
-fn on_infiniband_a_packet_that_names_its_sender_names_the_path_in_the_req() {
-    for lenient in [false, true] {
-        let strict: fn(&mut nanocm_core::Config) = |_| {};
-        let world = World::new().set(if lenient { |config| config.lenient = true } else { strict });
-        world.solo(|mut solo| {
-            let listener = solo.listen(7471, 0);
-            let (peer, path, req) = over_infiniband(&mut solo, true);
-            let Path::Ib(mut path) = path else { unreachable!() };
-            path.remote = Gid([9; 16]);
-            let now = solo.now;
-            let hear =
-                |solo: &mut Solo<'_>, mad: &Mad| solo.cm.handle_datagram(now, &Path::Ib(path), mad);
-            assert_eq!(hear(&mut solo, &req), Disposition::Accepted);
-            if !lenient {
-                let rej = solo.says(&["REJ"])[0];
-                assert_eq!(Rej(&rej).reason(), RejectReason::INVALID_PRIMARY_GID);
-                return solo.assert_clean(&[listener]);
-            }
-            let id = solo.tells(&["CONNECT_REQUEST"])[0].id;
-            assert_eq!(hear(&mut solo, &req), Disposition::Duplicate);
-            solo.says(&["MRA"]);
-            solo.accept(id);
-            let rep = solo.says(&["REP"])[0];
-            assert_eq!(hear(&mut solo, &peer.rtu(comm_id(&rep))), Disposition::Accepted);
-            solo.tells(&["ESTABLISHED"]);
-            solo.assert_clean(&[listener, id]);
-        });
-    }
-}
-
 #[test]
 fn a_connection_is_of_one_kind_of_link() {
     for lenient in [false, true] {

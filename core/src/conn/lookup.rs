@@ -237,15 +237,13 @@ pub(super) const BY_PEER_QPN: u8 = 2;
 pub(super) const BY_OWN_QPN: u8 = 4;
 
 impl Conns<'_> {
-    /// The path rule (field-tests C6): on RoCE, and on InfiniBand if the packet names its sender, a
-    /// message must come from the peer's GID, unless the engine is lenient; else the communication IDs,
-    /// which the caller has compared, vouch for it.
+    /// The path rule (field-tests C6): on RoCE a message must come from the peer's GID, unless the
+    /// engine is lenient; on InfiniBand too if the packet names one, else the communication IDs, which
+    /// the caller has compared, vouch for it.
     pub(super) fn may_touch(&self, slot: &ConnSlot, path: &Path) -> bool {
         match (path, &slot.path) {
             (Path::Roce(from), Path::Roce(to)) => self.config.lenient || from.remote == to.remote,
-            (Path::Ib(from), Path::Ib(to)) => {
-                !from.grh || self.config.lenient || from.remote == to.remote
-            }
+            (Path::Ib(from), Path::Ib(to)) => !from.grh || from.remote == to.remote,
             _ => false,
         }
     }

@@ -217,7 +217,14 @@ impl<'s> ReplyRing<'s> {
 
 impl Conns<'_> {
     #[inline(never)]
+    /// Answers a stranger, unless there are too many of them.
     pub(crate) fn reply(&mut self, reply: Reply) {
+        if self.may_answer() {
+            self.push_reply(reply);
+        }
+    }
+
+    pub(super) fn push_reply(&mut self, reply: Reply) {
         if !self.replies.push(reply) {
             bump(&mut self.counters.replies_dropped);
         }

@@ -14,11 +14,7 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// The bit of [`Step::what`] that says that it is not the application that does it.
-pub(super) const ELSEWHERE: u8 = 0x40;
-
-/// What happens, to whom, and how: four octets. Inputs that are kept go by these numbers: what is new
-/// comes last.
+/// What happens, to whom, and how: four octets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) what: u8,
@@ -36,11 +32,6 @@ macro_rules! numbered {
 
         impl $Name {
             pub(super) const ALL: &'static [$Name] = &[$($Name::$variant),*];
-
-            /// The one that an octet stands for.
-            pub(super) fn of(what: u8) -> $Name {
-                $Name::ALL[usize::from(what & !ELSEWHERE) % $Name::ALL.len()]
-            }
         }
     };
 }
@@ -166,7 +157,7 @@ impl<'s> App<'s> {
             Action::Option => done(cm.set_option(id, option(a, b))),
             Action::User => done(cm.set_user(id, u64::from(a) << 8 | u64::from(b))),
             Action::Look => self.look(id),
-            Action::Port => self.port_changes(now, a, b),
+            Action::Port => self.port_changes(now, a),
             Action::Complete => self.complete(now, who, a, b),
             Action::SendFailed => self.send_fails(now, who, a),
             Action::Next => self.next(now, who, a, b),
@@ -249,9 +240,9 @@ impl<'s> App<'s> {
     }
 
     /// An address comes, goes or changes: a second one, the link-local one, or one of those that were
-    /// there, or a peer's. Or a device goes.
-    fn port_changes(&mut self, now: Instant, a: u8, b: u8) -> Result<(), ()> {
-        let here = if b & 1 == 0 { self.here } else { self.there[0] };
+    /// there. Or a device goes.
+    fn port_changes(&mut self, now: Instant, a: u8) -> Result<(), ()> {
+        let here = self.here;
         let addresses = [v4(here + 100), v4(here), v6(here)];
         let address = match usize::from(a & 3) {
             3 => ScopedIp::of(link_local(here)),

@@ -1,7 +1,7 @@
 //! One engine: an application, a host, a transport and peers that do anything at any time.
 
 use super::Input;
-use super::app::{Action, App, ELSEWHERE, Step, ib_path, nth, numbered, remember, remote, v4, v6};
+use super::app::{Action, App, Step, ib_path, nth, numbered, remember, remote, v4, v6};
 use crate::addr::{Gid, Path, PortSpace, RocePath, ServiceId};
 use crate::testing::{Capacity, Memory, Peer, STARTS, comm_id, name};
 use crate::wire::roce::FrameFault;
@@ -52,7 +52,7 @@ pub fn ops(octets: &[u8]) {
     };
     while !input.is_empty() {
         let [what, who, a, b] = input.octets();
-        ops.step(Step { what: what & 0x7f, who, a, b }, &mut input);
+        ops.step(Step { what, who, a, b }, &mut input);
     }
     ops.end();
 }
@@ -76,10 +76,10 @@ struct Ops<'s> {
 impl Ops<'_> {
     fn step(&mut self, step: Step, input: &mut Input<'_>) {
         let Step { who, a, b, .. } = step;
-        if step.what & ELSEWHERE == 0 {
-            self.app.act(self.now, Action::of(step.what), step);
-        } else {
-            match World::of(step.what) {
+        let number = usize::from(step.what) % (Action::ALL.len() + World::ALL.len());
+        match Action::ALL.get(number) {
+            Some(&action) => self.app.act(self.now, action, step),
+            None => match World::ALL[number - Action::ALL.len()] {
                 World::Request => self.request(who, a, b),
                 World::Reply => self.reply(who, a, b),
                 World::Again => self.again(who, a, b),
@@ -88,7 +88,7 @@ impl Ops<'_> {
                 World::Wait => self.wait(after(a), b),
                 World::Jump => self.now = self.now + after(a),
                 World::Poll => self.poll(a, usize::from(b & 15)),
-            }
+            },
         }
         if self.polls {
             self.poll(0xff, usize::MAX);
@@ -238,7 +238,7 @@ impl Ops<'_> {
         }
         if b & 15 == 10 && a & 15 == 12 {
             // The MTU that is offered.
-            crate::wire::Rej(&mut mad).set_additional_info(&[b & 0xf0]);
+            crate::wire::Rej(&mut mad).set_additional_info(&[b >> 4]);
         }
         self.say(path, mad);
     }

@@ -2,7 +2,7 @@
 //! one side may start anew.
 
 use super::Input;
-use super::app::{Action, App, ELSEWHERE, Step, numbered};
+use super::app::{Action, App, Step, numbered};
 use crate::addr::{Path, RocePath};
 use crate::testing::{Capacity, Memory, STARTS};
 use crate::wire::Mad;
@@ -75,11 +75,12 @@ impl Pair<'_> {
     /// What the link did, if it did something.
     fn step(&mut self, side: usize, step: Step) -> Option<Link> {
         let Step { who, a, b, .. } = step;
-        if step.what & ELSEWHERE == 0 {
-            self.apps[side].act(self.now, Action::of(step.what), step);
+        let number = usize::from(step.what) % (Action::ALL.len() + Link::ALL.len());
+        if let Some(&action) = Action::ALL.get(number) {
+            self.apps[side].act(self.now, action, step);
             return None;
         }
-        let link = Link::of(step.what);
+        let link = Link::ALL[number - Action::ALL.len()];
         let flight = usize::from(who) % self.flights.len().max(1);
         match link {
             Link::Time => self.wait(Duration::from_millis(1 << (a & 15) | u64::from(b))),

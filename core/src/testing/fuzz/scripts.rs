@@ -3,7 +3,7 @@
 //! A step is what, who, and two octets that say how (`app.rs`, `ops.rs`, `pair.rs`). Identifiers go by
 //! number; a request takes the first that is free.
 
-use super::app::{Action, ELSEWHERE};
+use super::app::Action;
 use super::corpus::Named;
 use super::ops::World;
 use super::pair::Link;
@@ -15,11 +15,11 @@ const fn act(action: Action, who: u8, a: u8, b: u8) -> [u8; 4] {
 }
 
 const fn world(what: World, who: u8, a: u8, b: u8) -> [u8; 4] {
-    [ELSEWHERE | what as u8, who, a, b]
+    [Action::ALL.len() as u8 + what as u8, who, a, b]
 }
 
 const fn link(what: Link, who: u8, a: u8, b: u8) -> [u8; 4] {
-    [ELSEWHERE | what as u8, who, a, b]
+    [Action::ALL.len() as u8 + what as u8, who, a, b]
 }
 
 /// What side B does.
@@ -33,8 +33,7 @@ pub(super) const RAW: [u8; 4] = world(World::Raw, 0, 0, 0);
 /// One for a datagram service.
 const LISTEN_UDP: [[u8; 4]; 3] =
     [act(Action::Create, 0, 4, 0), act(Action::Bind, 0, 0, 1), act(Action::Listen, 0, 0, 0)];
-/// A new communication ID, an old queue pair.
-const REQUEST: [u8; 4] = world(World::Request, 0, 0, 0x48);
+const REQUEST: [u8; 4] = world(World::Request, 0, 0, 0);
 /// What the peer should answer to the last thing it heard.
 const REPLY: [u8; 4] = world(World::Reply, 0, 0, 0);
 const PEERS_DREQ: [u8; 4] = world(World::Reply, 0, 5, 0);
@@ -76,7 +75,7 @@ fn ways() -> Vec<(&'static str, Script)> {
             "route-query",
             vec![
                 act(Action::Create, 0, 0, 0),
-                act(Action::ResolveAddr, 0, 0, 0x20),
+                act(Action::ResolveAddr, 0, 1, 0x20),
                 act(Action::Complete, 0, 0, 0),
                 act(Action::ResolveRoute, 0, 0, 0),
             ],
@@ -138,19 +137,6 @@ pub(super) fn ops() -> Vec<Named> {
             ];
             seeds.push(named(&format!("{state}-asked-{how}"), MANUAL, &way, &more));
         }
-        for n in 0..5 {
-            let again = world(World::Again, n, 0, 0);
-            let elsewhere = world(World::Request, 0x10, 0, 0x48);
-            let more = [again, REPLY, again, REQUEST, wait(4), again, elsewhere, wait(9)];
-            seeds.push(named(&format!("{state}-again-{n}"), MANUAL, &way, &more));
-        }
-        let gone = act(Action::Port, 0, 0x2c, 0);
-        let changed = [act(Action::Port, 0, 9, 0), act(Action::Port, 0, 9, 1)];
-        let more =
-            [gone, world(World::Jump, 0, 0, 0), wait(0), act(Action::Next, 0, 0, 0), wait(9)];
-        seeds.push(named(&format!("{state}-removed"), MANUAL, &way, &more));
-        let more = [changed[0], wait(0), changed[1], wait(0), REPLY, gone, wait(9), REPLY];
-        seeds.push(named(&format!("{state}-changed"), MANUAL, &way, &more));
         let fails = act(Action::SendFailed, 0, 0, 0);
         let more = [fails, wait(5), fails, wait(5), fails, wait(15), world(World::Jump, 0, 15, 0)];
         seeds.push(named(&format!("{state}-fails"), MANUAL, &way, &more));
@@ -165,7 +151,6 @@ pub(super) fn ops() -> Vec<Named> {
         ));
     }
     seeds.extend(others());
-    seeds.extend(kinds());
     seeds
 }
 
@@ -192,47 +177,6 @@ fn others() -> Vec<Named> {
         script.extend((0..2).map(|how| world(World::Fault, 0, how, 0)));
         seeds.push(named(&format!("binds-{a}"), MANUAL, &script, &[]));
     }
-    seeds
-}
-
-/// For `ops`: transports, path MTUs, InfiniBand, queue pairs that are in use elsewhere.
-fn kinds() -> Vec<Named> {
-    let create = act(Action::Create, 0, 0, 0);
-    let connect = |route: u8, how: u8| {
-        vec![create, act(Action::SetRoute, 0, 0, route), act(Action::Connect, 0, how, 4)]
-    };
-    let establish = act(Action::Establish, 0, 0, 14);
-    let disconnect = act(Action::Disconnect, 0, 0, 0);
-    let mut seeds = Vec::new();
-    for (name, route, how) in [
-        ("uc", 0, 0x90),
-        ("xrc", 0, 0x91),
-        ("ece", 0, 0xa0),
-        ("ece-too-large", 0, 0xa1),
-        ("qkey", 0, 0xb0),
-        ("retries", 0, 0x51),
-        ("timeout", 0, 0x30),
-        ("ib", 7, 0),
-    ] {
-        let more = [REPLY, act(Action::Look, 0, 0, 0), establish, disconnect, REPLY, wait(9)];
-        seeds.push(named(&format!("kind-{name}"), MANUAL, &connect(route, how), &more));
-    }
-    for (name, how, a) in [("uc", 2, 0x40), ("rd", 2, 0x80), ("xrc", 13, 0), ("ib", 9, 0)] {
-        let way = [create, act(Action::Option, 0, 4, 0), LISTEN, world(World::Request, how, a, 0)];
-        let more = [act(Action::Accept, 1, 0, 3), REPLY, act(Action::Look, 1, 0, 0), PEERS_DREQ];
-        seeds.push(named(&format!("asked-for-{name}"), MANUAL, &way, &more));
-    }
-    let offers = [0x2a, 0x1a, 0x3a].map(|mtu| world(World::Reply, 0, 12, mtu));
-    seeds.push(named("offered-mtu", MANUAL, &connect(0x20, 0), &[&offers[..], &[REPLY]].concat()));
-    // Two connections whose peer says that they have one queue pair.
-    let same = world(World::Reply, 0, 1, 0x15);
-    let second = [act(Action::Create, 1, 0, 0), act(Action::SetRoute, 1, 0, 0)];
-    let second = [&second, [act(Action::Connect, 1, 0, 4), same].as_slice()].concat();
-    let more = [[same, establish].as_slice(), &second, &[wait(9)]].concat();
-    seeds.push(named("same-queue-pair", MANUAL, &connect(0, 0), &more));
-    let own = [act(Action::Connect, 0, 0x11, 0), act(Action::Connect, 1, 0x11, 0)];
-    let more = [&own[..1], &second[..2], &own[1..]].concat();
-    seeds.push(named("own-queue-pair", MANUAL, &connect(0, 0)[..2], &more));
     seeds
 }
 

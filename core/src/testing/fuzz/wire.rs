@@ -21,8 +21,7 @@ pub fn wire_parse(octets: &[u8]) {
     }
     if let Some(mad) = octets.first_chunk::<256>() {
         let view = View::new(mad);
-        let _ = format!("{view} {view:?} {:?} {:?}", view.attribute(), view.fields());
-        let _ = (view.transaction_id(), view.status(), view.class_specific());
+        let _ = format!("{view} {view:?} {:?} {}", view.attribute(), view.transaction_id());
         let versions = (view.base_version(), view.class(), view.class_version(), view.method());
         let sound = versions == (1, 7, 2, 3) && (0x10..=0x1a).contains(&view.attribute().0);
         assert_eq!(Message::parse(view.mad()).is_ok(), sound);
@@ -46,11 +45,6 @@ pub fn wire_parse(octets: &[u8]) {
 /// Every code has a text; those without a name print as numbers.
 fn says_what_it_means(message: &Message<'_>) {
     let (text, code) = match message {
-        Message::Req(req) => {
-            let header = req.ip_cm_view();
-            let _ = (header.source(), header.destination(), header.source_port(), req.view());
-            return;
-        }
         Message::Rej(rej) => (rej.reason().text(), format!("{:?}", rej.reason())),
         Message::Mra(mra) => (mra.message_mraed().text(), mra.message_mraed().to_string()),
         Message::SidrRep(rep) => (rep.status().text(), rep.status().to_string()),
@@ -175,8 +169,7 @@ fn private_data_is_cut_off(input: &mut Input<'_>, before: Mad) {
     let mut after = before;
     let done = (table_of(&message).set_private_data)(&mut after, data);
     assert_eq!(done.is_ok(), data.len() <= limit);
-    if let Err(error) = done {
-        assert!(error.to_string().contains(&limit.to_string()));
+    if done.is_err() {
         return assert_eq!(after, before);
     }
     assert_eq!(after[..at], before[..at]);
