@@ -58,47 +58,46 @@ fn listen(cm: &mut Cm<'_>) -> Option<()> {
 
 /// What came in, what is due, what goes out.
 fn turn(cm: &mut Cm<'_>) {
-    let now = now();
     let mut packet = [0; IPV6_PACKET_LEN];
     if let Some(packet) = mailbox::receive(&mut packet) {
-        receive(cm, now, packet);
+        receive(cm, packet);
     }
-    if cm.poll_at().is_some_and(|at| at <= now) {
-        let _ = cm.handle_timeout(now, 1);
+    if cm.poll_at().is_some_and(|at| at <= now()) {
+        let _ = cm.handle_timeout(now(), 1);
     }
     while let Some(event) = cm.poll_event() {
-        answer(cm, now, event);
+        answer(cm, event);
     }
     let mut mad: Mad = [0; MAD_LEN];
-    while let Some(transmit) = cm.poll_transmit(now, &mut mad) {
+    while let Some(transmit) = cm.poll_transmit(now(), &mut mad) {
         if let Path::Roce(path) = &transmit.path {
             mailbox::send(frame_packet(path, 0, QP1_SOURCE_PORT, 0, &mad, crc32, &mut packet));
         }
     }
 }
 
-fn receive(cm: &mut Cm<'_>, now: Instant, packet: &[u8]) {
+fn receive(cm: &mut Cm<'_>, packet: &[u8]) {
     let Ok(packet) = parse_packet(packet) else { return };
     if verify(&packet.ip, packet.udp_source_port, packet.udp_payload, crc32) != Integrity::Ok {
         let _ = cm.handle_bad_icrc();
         return;
     }
     let _ = match unframe(packet.udp_payload) {
-        Ok(gsi) => cm.handle_datagram(now, &Path::Roce(packet.path()), gsi.mad),
+        Ok(gsi) => cm.handle_datagram(now(), &Path::Roce(packet.path()), gsi.mad),
         Err(fault) => cm.handle_frame_fault(fault),
     };
 }
 
 /// Accepts whoever asks; ends what the peer ends.
-fn answer(cm: &mut Cm<'_>, now: Instant, event: Event) {
+fn answer(cm: &mut Cm<'_>, event: Event) {
     let _ = match event.kind {
         EventKind::ConnectRequest { .. } => {
-            cm.accept(now, event.id, &ConnParam::new(mailbox::new_queue_pair()))
+            cm.accept(now(), event.id, &ConnParam::new(mailbox::new_queue_pair()))
         }
-        EventKind::Disconnected(_) => cm.disconnect(now, event.id, &[]),
+        EventKind::Disconnected(_) => cm.disconnect(now(), event.id, &[]),
         EventKind::Established => Ok(()),
         _ => {
-            let _ = cm.destroy(now, event.id);
+            let _ = cm.destroy(now(), event.id);
             Ok(())
         }
     };
