@@ -74,6 +74,9 @@ impl Cm<'_> {
             }
             return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
         }
+        if self.conns.is_crowded(req.primary_local_gid()) {
+            return self.conns.counters.ignore(IgnoreReason::HalfOpen).into();
+        }
         let Some((id, conn)) = self.claim_for(listener) else {
             bump(&mut self.conns.counters.no_resources);
             return self.refuse(path, req, RejectReason::NO_RESOURCES);
@@ -138,6 +141,9 @@ impl Cm<'_> {
                 return self.refuse_sidr(path, req, SidrStatus::NO_QP);
             }
             return self.conns.counters.ignore(IgnoreReason::BacklogFull).into();
+        }
+        if self.conns.is_crowded(path.remote_gid()) {
+            return self.conns.counters.ignore(IgnoreReason::HalfOpen).into();
         }
         let Some((id, conn)) = self.claim_for(listener) else {
             bump(&mut self.conns.counters.no_resources);

@@ -191,19 +191,19 @@ impl Cm<'_> {
     /// Time has passed: handles at most `budget` expired deadlines. Returns whether more are due, in
     /// which case call again when convenient. After a clock jump hand in what the wire holds first.
     ///
-    /// What concerns many identifiers (a device that is gone, a changed address) is told them first,
-    /// 16 of the table's slots for each unit of the budget.
+    /// What concerns many identifiers (a device that is gone, a changed address) is told them beside
+    /// that, 16 of the table's slots for each unit of the budget.
     #[must_use]
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> bool {
         self.conns.advance(now);
         for _ in 0..budget {
-            if let Some(visit) = self.sweep.visit {
+            let visit = self.sweep.visit;
+            if let Some(visit) = visit {
                 visit(self);
-                continue;
             }
             match self.conns.next_expired() {
-                None => return false,
-                Some(None) => {}
+                None if visit.is_none() => return false,
+                None | Some(None) => {}
                 Some(Some((id, outcome))) => self.settle(id, outcome),
             }
         }
@@ -220,8 +220,8 @@ impl Cm<'_> {
     }
 
     /// Something happened to a port. False: try again later. The GID table has no room for a new
-    /// address, or its place is still that of a device that is gone; or too many addresses (four)
-    /// have changed at once, and nobody has been told yet.
+    /// address, or its place is still that of a device that is gone; or more than two addresses
+    /// have changed, and not everybody has been told of them yet.
     #[must_use]
     pub fn handle_port_event(&mut self, now: Instant, event: PortEvent) -> bool {
         self.conns.advance(now);

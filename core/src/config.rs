@@ -44,6 +44,19 @@ pub struct Config {
     pub max_path_mtu: u8,
     /// Default backlog of a listener, for `listen` with backlog 0. Default 1024.
     pub default_backlog: u32,
+    /// How many connections may be half open: requests that wait for the application's answer, or
+    /// for the peer's RTU. One more is dropped, for its peer to repeat it. Default 0: as many as there
+    /// is room for.
+    pub half_open: u32,
+    /// The same for each remote address. Addresses are counted in 64 groups, by a keyed hash; those
+    /// that fall into one share its limit. Default 0: none.
+    pub half_open_per_source: u16,
+    /// How many answers a second go to strangers (REJ, DREP, SIDR_REP, APR that no connection owes),
+    /// and how many at once after a pause. More are dropped. Default 1000; 0: no limit.
+    pub answers_per_second: u32,
+    /// How often a REP is repeated, unless `ConnParam::retries` says so; 255: as long as there is time.
+    /// Who forges a REQ in somebody's name must not buy him many. Default 3.
+    pub passive_retries: u8,
 }
 
 /// All but the seed, which is a secret.
@@ -61,6 +74,10 @@ impl fmt::Debug for Config {
             .field("target_ack_delay", &self.target_ack_delay)
             .field("max_path_mtu", &self.max_path_mtu)
             .field("default_backlog", &self.default_backlog)
+            .field("half_open", &self.half_open)
+            .field("half_open_per_source", &self.half_open_per_source)
+            .field("answers_per_second", &self.answers_per_second)
+            .field("passive_retries", &self.passive_retries)
             .finish_non_exhaustive()
     }
 }
@@ -107,6 +124,10 @@ impl Config {
             target_ack_delay: 15,
             max_path_mtu: 5,
             default_backlog: 1024,
+            half_open: 0,
+            half_open_per_source: 0,
+            answers_per_second: 1000,
+            passive_retries: 3,
         }
     }
 }

@@ -113,12 +113,12 @@ impl<'s> Gids<'s> {
     }
 
     /// A device is gone with its addresses: they are in the order again, for [`is_gone`](Self::is_gone)
-    /// alone. False if there are none.
+    /// alone. False if there are none that were not gone before.
     pub(crate) fn remove_device(&mut self, ca_guid: u64) -> bool {
         let mut any = false;
         for index in 0..self.entries.len() {
             let GidEntry { address, ca_guid: guid, .. } = self.entries[index];
-            if guid == ca_guid && address.gid != Gid::ZERO {
+            if guid == ca_guid && address.gid != Gid::ZERO && !self.entries[index].gone {
                 self.entries[index].gone = true;
                 any = true;
                 if let Err(n) = self.search(address) {

@@ -62,6 +62,9 @@ reasons! {
     WrongQpn "wrong-qpn",
     /// The listener's backlog is full; the peer will repeat its REQ.
     BacklogFull "backlog-full",
+    /// As many connections are half open as may be, in all or from this source; the peer will repeat
+    /// its request.
+    HalfOpen "half-open",
     /// A message of alternate paths, which there are none of: an APR, a LAP on RoCE.
     Unsupported "unsupported",
 }
@@ -121,8 +124,10 @@ pub struct Counters {
     pub stale: u32,
     /// Requests that named somebody else's queue pair (REJ 10), whose connection was left alone.
     pub stale_spoofed: u32,
-    /// Answers dropped because the reply ring was full.
+    /// Answers dropped because the reply ring was full, or a device went away.
     pub replies_dropped: u32,
+    /// Answers to strangers not given because there were too many in a second.
+    pub answers_limited: u32,
     /// Last words of destroyed connections dropped to make room for new ones.
     pub farewells_dropped: u32,
     /// Requests rejected because the application did not answer in time.

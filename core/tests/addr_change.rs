@@ -45,8 +45,8 @@ fn connections_that_stand_are_told_once_and_others_nothing() {
         }
         for foreign in ["10.0.0.77", "0.0.0.0", "::"] {
             assert!(changes(&mut solo, foreign.parse().unwrap()));
+            solo.wait(Duration::ZERO);
         }
-        solo.wait(Duration::ZERO);
         solo.tells(&[]);
         solo.says(&[]);
         assert_eq!(EventKind::AddrChange.name(), "ADDR_CHANGE");
@@ -72,13 +72,11 @@ fn a_connection_that_ends_before_it_is_told_is_told_in_order() {
 }
 
 #[test]
-fn four_addresses_may_change_at_a_time() {
+fn two_addresses_may_change_at_a_time() {
     World::new().of(Capacity::of(100)).solo(|mut solo| {
         let (ip, peer_ip) = (solo.ip, solo.peer_ip);
         let ids: Vec<_> = (0..100).map(|_| solo.bring(Established, true).id).collect();
-        for last in 91..94 {
-            assert!(changes(&mut solo, IpAddr::from([10, 0, 0, last])));
-        }
+        assert!(changes(&mut solo, IpAddr::from([10, 0, 0, 99])));
         assert!(changes(&mut solo, ip));
         assert!(!changes(&mut solo, peer_ip), "no room");
         assert!(changes(&mut solo, ip), "that is known");
@@ -115,15 +113,15 @@ fn a_change_that_comes_while_others_are_told_has_a_round_of_its_own() {
 }
 
 #[test]
-fn deadlines_wait_until_all_are_told() {
+fn deadlines_do_not_wait_until_all_are_told() {
     World::new().of(Capacity::of(100)).solo(|mut solo| {
         let (ip, it) = (solo.ip, solo.bring(ReqSent, true));
         solo.now = solo.now + Duration::from_secs(31);
         assert!(changes(&mut solo, ip));
-        assert!(solo.cm.handle_timeout(solo.now, 7), "100 slots");
-        solo.tells(&[]);
-        assert!(!solo.cm.handle_timeout(solo.now, 2));
+        assert!(solo.cm.handle_timeout(solo.now, 1), "100 slots");
         solo.tells(&["UNREACHABLE"]);
+        assert!(solo.cm.handle_timeout(solo.now, 5));
+        assert!(!solo.cm.handle_timeout(solo.now, 2));
         solo.assert_clean(&[it.id]);
     });
 }

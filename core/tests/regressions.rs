@@ -278,7 +278,7 @@ fn an_rtu_for_what_was_rejected_gets_a_rej_that_its_sender_can_find() {
         let _ = solo.hears(&it.peer, &req);
         solo.says(&["REJ"]);
         // Both were lost; it has the REP and says RTU.
-        solo.hears(&it.peer, &it.peer.rtu(it.comm_id));
+        let _ = solo.hears(&it.peer, &it.peer.rtu(it.comm_id));
         let third = solo.says(&["REJ"])[0];
         assert_ne!(Rej(&third).message_rejected(), MessageKind::REQ, "an established peer");
         assert_ne!(Rej(&third).local_comm_id(), 0);

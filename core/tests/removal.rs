@@ -305,7 +305,7 @@ fn nothing_is_said_over_a_device_that_is_gone() {
 }
 
 #[test]
-fn a_goodbye_behind_the_sweep_is_not_said_later_from_an_address_that_is_another_device_s() {
+fn a_goodbye_behind_the_sweep_is_never_said() {
     large().solo(|mut solo| {
         let ids: Vec<_> = (0..40).map(|_| solo.bring(Established, true).id).collect();
         assert!(port_event(&mut solo, GONE));

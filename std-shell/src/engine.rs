@@ -40,11 +40,21 @@ pub struct Engine<T> {
 }
 
 impl<T: MadTransport> Engine<T> {
-    /// An engine of this capacity over `transport`. No socket is opened yet.
+    /// An engine of this capacity over `transport`. No socket is opened yet. Unless the configuration
+    /// says otherwise, half-open connections from one address (or group of addresses, see
+    /// [`Config::half_open_per_source`]) leave half of the connections to others.
     ///
     /// # Errors
     /// [`SetupError`].
-    pub fn new(transport: T, config: Config, capacity: Capacity) -> Result<Engine<T>, SetupError> {
+    pub fn new(
+        transport: T,
+        mut config: Config,
+        capacity: Capacity,
+    ) -> Result<Engine<T>, SetupError> {
+        if config.half_open_per_source == 0 {
+            let half = capacity.conns.div_ceil(2);
+            config.half_open_per_source = u16::try_from(half).unwrap_or(u16::MAX);
+        }
         let memory = MutBorrow::new(Memory::new(capacity));
         let cm = Owned::try_new(memory, |memory| memory.borrow_mut().engine(config))?;
         let (zero, outgoing) = (Instant::now(), Vec::with_capacity(BATCH));

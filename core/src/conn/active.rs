@@ -219,7 +219,7 @@ impl Conns<'_> {
         let unsent = slot.owes & owed::REQ != 0 && !slot.has(flag::REPEAT);
         if !unsent && !slot.is_datagram() {
             let reply = Reply::timeout(&slot.path, slot.tid, slot.gid_index);
-            self.reply(reply.from(slot.local_comm_id));
+            self.push_reply(reply.from(slot.local_comm_id));
         }
         self.end_attempt(index, why);
     }

@@ -135,6 +135,11 @@ impl Conns<'_> {
         self.table.slots().iter().enumerate().filter(|(_, slot)| slot.generation() & 1 == 1)
     }
 
+    /// Whether an answer to a stranger waits.
+    pub(crate) fn owes_strangers(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
     /// The identifier of each connection that has one.
     pub(crate) fn owners(&self) -> impl Iterator<Item = (usize, usize)> {
         self.live().filter_map(|(index, slot)| Some((index, slot.owner.get()?)))

@@ -7,13 +7,14 @@
 //!
 //! Follow a connection through `active.rs` or `passive.rs` to `close.rs`; `state.rs` has the table
 //! of legal moves; `retry.rs` what happens when nothing comes; `lookup.rs` how messages find their
-//! connection; `emit.rs` how a slot becomes a MAD.
+//! connection; `emit.rs` how a slot becomes a MAD; `flood.rs` what strangers may cost.
 
 mod active;
 #[cfg(feature = "testing")]
 mod audit;
 mod close;
 mod emit;
+mod flood;
 pub mod limits;
 mod lookup;
 mod passive;
@@ -45,6 +46,7 @@ use crate::stats::{Counters, Disposition, bump};
 use crate::time::{Instant, Span, Tick};
 use crate::wire::{IpCmHeader, RejectReason};
 use core::time::Duration;
+use flood::Flood;
 use retry::Waits;
 use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
 use state::{Stage, Wait};
@@ -131,6 +133,7 @@ pub(crate) struct Conns<'s> {
     /// Destroyed connections that still have something to say, oldest first.
     farewells: List<FAREWELLS>,
     replies: ReplyRing<'s>,
+    flood: Flood,
     comm_ids: CommIds,
     rng: Rng,
     key: Key,
@@ -164,6 +167,7 @@ impl<'s> Conns<'s> {
             questions: List::new(),
             farewells: List::new(),
             replies: ReplyRing::new(parts.replies),
+            flood: Flood::new(config),
             comm_ids: CommIds::new(key.derive(1), prefix, index_bits),
             rng: Rng::new(key.derive(2)),
             key: key.derive(3),
@@ -244,6 +248,7 @@ impl<'s> Conns<'s> {
         if self.slot(index).owner.is_none() {
             self.farewells.remove(self.table.slots_mut(), index);
         }
+        self.put_stage(index, Stage::Idle);
         self.slot_mut(index).clear();
         self.table.release(index);
     }
@@ -268,11 +273,11 @@ impl<'s> Conns<'s> {
 
     /// The only writer of a connection's state.
     fn set_stage(&mut self, index: usize, next: Stage, why: &'static str) {
-        let slot = self.slot_mut(index);
+        let slot = self.slot(index);
         let (from, to) = (slot.stage.state(), next.state());
         debug_assert!(from.may_become(to), "{from} -> {to} ({why})");
         debug!("conn {}: {} -> {} ({})", slot.local_comm_id, from.name(), to.name(), why);
-        slot.stage = next;
+        self.put_stage(index, next);
     }
 
     /// The same wait with other figures, or none if it is over: no move.
@@ -422,6 +427,7 @@ impl<'s> Conns<'s> {
             && self.questions.is_empty()
             && self.farewells.is_empty()
             && self.replies.is_empty()
+            && self.flood.is_clean()
     }
 
     /// How many slots are in use, farewells included.

@@ -80,7 +80,8 @@ impl Conns<'_> {
         self.apply_param(index, owed::REP, param);
         self.set_owed(index, 0);
         self.enter_own_table(index);
-        let wait = self.start_waiting(index, param.timeout, param.retries);
+        let retries = param.retries.or(Some(self.config.passive_retries));
+        let wait = self.start_waiting(index, param.timeout, retries);
         self.set_stage(index, Stage::RepSent(wait), "accept");
         self.owe(index, owed::REP, false);
         Ok(())

@@ -40,7 +40,10 @@ pub struct ConnParam<'a> {
     /// A hard end for this attempt, which no MRA extends. Default: the engine's
     /// [`Timers::deadline`](crate::Timers::deadline), which one does.
     pub timeout: Option<Duration>,
-    /// Retransmissions after the first REQ or REP, 254 at most. Default: as many as the time allows.
+    /// Retransmissions after the first REQ or REP, 254 at most. Without an answer to the last of a REQ
+    /// the attempt ends; after that of a REP there is silence until the time is up, unless the peer
+    /// repeats its REQ. Default: of a REQ as many as the time allows, of a REP
+    /// [`Config::passive_retries`](crate::Config::passive_retries).
     pub retries: Option<u8>,
 }
 

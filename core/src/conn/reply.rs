@@ -216,8 +216,15 @@ impl<'s> ReplyRing<'s> {
 }
 
 impl Conns<'_> {
+    /// Answers a stranger, unless there are too many of them.
     #[inline(never)]
     pub(crate) fn reply(&mut self, reply: Reply) {
+        if self.may_answer() {
+            self.push_reply(reply);
+        }
+    }
+
+    pub(super) fn push_reply(&mut self, reply: Reply) {
         if !self.replies.push(reply) {
             bump(&mut self.counters.replies_dropped);
         }
@@ -232,9 +239,15 @@ impl Conns<'_> {
         self.replies.pop().map(|reply| reply.emit(mad, guid))
     }
 
-    /// Drops all answers to strangers; who waits for one will ask again.
-    pub(crate) fn drop_replies(&mut self) {
-        let dropped = &mut self.counters.replies_dropped;
-        *dropped = dropped.wrapping_add(core::mem::take(&mut self.replies.len) as u32);
+    /// Drops the answers to strangers that would go these ways.
+    pub(crate) fn drop_replies(&mut self, along: impl Fn(&Path) -> bool) {
+        for _ in 0..self.replies.len {
+            let Some(&reply) = self.replies.pop() else { return };
+            if along(&reply.path) {
+                bump(&mut self.counters.replies_dropped);
+            } else {
+                self.replies.push(reply);
+            }
+        }
     }
 }

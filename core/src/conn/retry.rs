@@ -127,6 +127,11 @@ impl Conns<'_> {
                     self.owe(index, owed::REP, true);
                     return None;
                 }
+                // Said often enough, lest it be said to somebody who has not asked. Who has, asks again.
+                if !wait.until.is_due(now) {
+                    self.deadlines.set(self.table.slots_mut(), index, wait.until);
+                    return None;
+                }
                 self.refuse(index, RejectReason::TIMEOUT, &[], "no answer");
                 self.outcome(index, Outcome::Unreachable(Unreachable::Timeout))
             }

@@ -1,5 +1,5 @@
 //! What concerns many identifiers at once: a device that is gone, a link layer that has changed. All
-//! slots are visited once round, a few with each unit of `handle_timeout`'s budget; deadlines wait.
+//! slots are visited once round, a few with each unit of `handle_timeout`'s budget.
 //!
 //! Read first: DESIGN §4 (bursts); reports H1, I4, I5; facts: linux-rdma-cm §5.4.
 
@@ -17,7 +17,7 @@ use core::fmt;
 const VISITS: u32 = 16;
 
 /// How many addresses may have changed at a time.
-const CHANGES: usize = 4;
+const CHANGES: usize = 2;
 
 /// A round through the slots. Each number stands for an identifier's and a connection's.
 #[derive(Default)]
@@ -27,11 +27,9 @@ pub(crate) struct Sweep {
     pub(crate) visit: Option<fn(&mut Cm<'_>)>,
     /// The next slot.
     at: u32,
-    /// How many are still to be visited.
-    left: u32,
-    /// How many of them since a device went.
+    /// How many are still to be visited since a device went.
     removal: u32,
-    /// How many of them since the link layer beneath an address changed.
+    /// The same since the link layer beneath an address changed.
     changes: [(ScopedIp, u32); CHANGES],
 }
 
@@ -39,11 +37,6 @@ impl Sweep {
     /// Whether there are GID entries whose device is gone.
     pub(crate) fn is_removal(&self) -> bool {
         self.removal > 0
-    }
-
-    fn begin(&mut self, round: u32) {
-        self.visit = Some(visit_some);
-        self.left = round;
     }
 
     /// Where a changed address goes; nowhere if there are too many.
@@ -55,14 +48,13 @@ impl Sweep {
 
 fn visit_some(cm: &mut Cm<'_>) {
     for _ in 0..VISITS {
-        let Some(left) = cm.sweep.left.checked_sub(1) else { break };
         cm.visit(cm.sweep.at as usize);
         let next = cm.sweep.at + 1;
         cm.sweep.at = if next < cm.round() { next } else { 0 };
-        cm.sweep.left = left;
-    }
-    if cm.sweep.left == 0 {
-        cm.sweep.visit = None;
+        if !cm.sweep.is_removal() && cm.sweep.changes.iter().all(|(_, left)| *left == 0) {
+            cm.sweep.visit = None;
+            return;
+        }
     }
 }
 
@@ -80,7 +72,7 @@ impl Cm<'_> {
             PortEvent::DeviceRemoved { ca_guid } => {
                 if self.gids.remove_device(ca_guid) {
                     self.sweep.removal = self.round();
-                    self.sweep.begin(self.round());
+                    self.sweep.visit = Some(visit_some);
                 }
                 true
             }
@@ -88,7 +80,7 @@ impl Cm<'_> {
                 let address = ScopedIp::new(address.gid, address.scope);
                 let Some(place) = self.sweep.place_for(address) else { return false };
                 self.sweep.changes[place] = (address, self.round());
-                self.sweep.begin(self.round());
+                self.sweep.visit = Some(visit_some);
                 true
             }
         }
@@ -109,8 +101,9 @@ impl Cm<'_> {
             }
             self.sweep.removal = left;
             if left == 0 {
+                let gids = &self.gids;
+                self.conns.drop_replies(|path| gids.is_gone(path.local_ip()));
                 self.gids.forget_gone();
-                self.conns.drop_replies();
             }
         }
         for place in 0..CHANGES {
@@ -129,7 +122,10 @@ impl Cm<'_> {
         let state = slot.stage.state();
         // In ADDR_QUERY there is no route yet.
         let conn = slot.conn.get().filter(|_| state != State::AddrQuery);
-        let runs = conn.is_some_and(|conn| self.gids.has_gone(self.conns.gid_index(conn)));
+        let runs = conn.is_some_and(|conn| {
+            let (index, local) = (self.conns.gid_index(conn), self.conns.path(conn).local_ip());
+            self.gids.has_gone(index) && self.gids.is_gone(local)
+        });
         let bound = || self.gids.is_gone(slot.local_ip());
         state != State::DeviceRemoval && (runs || bound())
     }
@@ -171,7 +167,6 @@ impl fmt::Debug for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sweep")
             .field("at", &self.at)
-            .field("left", &self.left)
             .field("removal", &self.removal)
             .field("changes", &self.changes)
             .finish_non_exhaustive()

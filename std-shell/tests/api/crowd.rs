@@ -2,10 +2,12 @@
 
 use crate::common::eventually;
 use crate::world::*;
+use nanocm::core::IgnoreReason;
 use nanocm::provider::LinkFaults;
-use nanocm::{ConnParam, ConnState, Deadline, Drive, EventKind, Id, PortSpace};
+use nanocm::{Capacity, Cm, ConnParam, ConnState, Deadline, Drive, EventKind, Id, PortSpace};
 use std::collections::{HashMap, HashSet};
 use std::thread;
+use std::time::Duration;
 
 const THREADS: usize = 8;
 const EACH: usize = 200;
@@ -38,6 +40,28 @@ fn eight_threads_make_two_hundred_connections_each() {
     let total = (THREADS * EACH) as u32;
     assert_eq!(world.client.counters().established, total);
     assert_eq!(world.server.counters().established, total);
+    drop(listener);
+    world.assert_clean();
+}
+
+#[test]
+fn requests_from_one_address_take_half_of_the_connections_at_most() {
+    let small = |endpoint, config| {
+        Cm::over(endpoint, config, Capacity { conns: 4, ..Capacity::of(8) }, Drive::Thread).unwrap()
+    };
+    let world = World::of(Drive::Thread, small);
+    let listener = world.listen();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let cm = world.client.clone();
+            scope.spawn(move || {
+                cm.connect(at(SERVER), Deadline::after(Duration::from_secs(1))).unwrap_err()
+            });
+        }
+        let crowded = || world.server.counters().ignored_for(IgnoreReason::HalfOpen) > 0;
+        eventually("one is dropped", crowded);
+        assert_eq!(world.server.in_use().connections, 2);
+    });
     drop(listener);
     world.assert_clean();
 }

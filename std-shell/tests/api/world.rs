@@ -55,7 +55,7 @@ impl World {
         })
     }
 
-    fn of(drive: Drive, cm: impl Fn(Mem, Config) -> Cm) -> World {
+    pub(crate) fn of(drive: Drive, cm: impl Fn(Mem, Config) -> Cm) -> World {
         let net = MemNet::new(7);
         let client = cm(net.endpoint(&[CLIENT]).unwrap(), quick(1));
         let server = cm(net.endpoint(&[SERVER]).unwrap(), quick(2));

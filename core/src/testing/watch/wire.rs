@@ -129,7 +129,10 @@ impl Watch<'_> {
     }
 
     pub(super) fn nothing_to_send(&mut self) {
-        self.ledger.senders.clear();
+        // While a device is taken away strangers wait.
+        if !self.cm.conns.owes_strangers() {
+            self.ledger.senders.clear();
+        }
     }
 
     /// Where the application, or the host, said that this connection's peer is.
