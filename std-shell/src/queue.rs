@@ -211,13 +211,11 @@ impl<R, F: FnMut() -> Option<R> + Unpin> Future for Wait<'_, F> {
         if let Some(result) = (this.ready)() {
             return Poll::Ready(Some(result));
         }
-        if this.deadline.has_passed() {
-            return Poll::Ready(None);
-        }
         this.enlist(context.waker().clone());
-        // What came before there was somebody to wake.
+        // What came before there was somebody to wake; the end of the deadline, too.
         match (this.ready)() {
             Some(result) => Poll::Ready(Some(result)),
+            None if this.deadline.has_passed() => Poll::Ready(None),
             None => Poll::Pending,
         }
     }
@@ -310,24 +308,52 @@ mod tests {
     use std::pin::pin;
     use std::time::Duration;
 
+    const LOCAL: [u8; 4] = [10, 0, 0, 1];
+
+    fn driverless() -> Cm {
+        let endpoint = MemNet::new(1).endpoint(&[LOCAL.into()]).unwrap();
+        Cm::over(endpoint, Config::new(1), Capacity::of(4), Drive::Caller).unwrap()
+    }
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
     /// Between the look and the place among those who wait.
     #[test]
     fn an_event_that_comes_just_then_is_seen() {
-        let local = std::net::IpAddr::from([10, 0, 0, 1]);
-        let endpoint = MemNet::new(1).endpoint(&[local]).unwrap();
-        let cm = Cm::over(endpoint, Config::new(1), Capacity::of(4), Drive::Caller).unwrap();
+        let cm = driverless();
         let inbox = Inbox::new(&cm, None);
         let id = cm.create_id_in(&inbox, PortSpace::Tcp).unwrap();
         let mut looks = 0;
         let mut wait = pin!(inbox.wait(Deadline::NEVER, || {
             looks += 1;
             if looks == 1 {
-                id.resolve_addr(None, (local, 4420).into(), Duration::from_secs(1)).unwrap();
+                id.resolve_addr(None, (LOCAL, 4420).into(), Duration::from_secs(1)).unwrap();
                 return None;
             }
             inbox.pop()
         }));
-        let polled = wait.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        assert!(polled.is_ready());
+        assert!(poll(wait.as_mut()).is_ready());
+    }
+
+    /// One that was woken for nothing is not on the list when its deadline passes.
+    #[test]
+    fn a_deadline_that_passes_just_then_is_seen() {
+        let cm = driverless();
+        let inbox = Inbox::new(&cm, None);
+        let time = Duration::from_millis(10);
+        let mut looks = 0;
+        let mut wait = pin!(inbox.wait(Deadline::after(time), || {
+            looks += 1;
+            if looks == 3 {
+                std::thread::sleep(2 * time);
+                cm.drive().unwrap();
+            }
+            None::<()>
+        }));
+        assert!(poll(wait.as_mut()).is_pending());
+        inbox.wake_all();
+        assert_eq!(poll(wait.as_mut()), Poll::Ready(None));
     }
 }
