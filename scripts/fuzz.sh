@@ -13,7 +13,7 @@ command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 corpus() {
     cargo run -q -p nanocm-core --features testing --example fuzz_corpus "$@"
 }
-corpus unpack fuzz/corpus
+corpus write fuzz/corpus
 targets=${*:-$(corpus list)}
 
 # Six programs of one library: optimizing each as a whole takes minutes and makes none faster.
