@@ -23,9 +23,10 @@ cargo +nightly fuzz build --sanitizer none
 for target in $targets; do
     echo "== $target, $seconds s"
     log=$(mktemp)
-    if ! cargo +nightly fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" \
+    if ! RUST_BACKTRACE=0 cargo +nightly fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" \
         -max_len=4096 -timeout=20 -rss_limit_mb=1024 -print_final_stats=1 >"$log" 2>&1; then
-        tail -n 60 "$log"
+        grep -m 1 -A 2 "panicked at" "$log" || true
+        tail -n 25 "$log"
         rm "$log"
         exit 1
     fi
