@@ -13,7 +13,7 @@ command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 corpus() {
     cargo run -q -p nanocm-core --features testing --example fuzz_corpus "$@"
 }
-corpus unpack fuzz/corpus
+corpus write fuzz/corpus
 targets=${*:-$(corpus list)}
 
 # Six programs of one library: optimizing each as a whole takes minutes and makes none faster.
@@ -23,9 +23,10 @@ cargo +nightly fuzz build --sanitizer none
 for target in $targets; do
     echo "== $target, $seconds s"
     log=$(mktemp)
-    if ! cargo +nightly fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" \
+    if ! RUST_BACKTRACE=0 cargo +nightly fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" \
         -max_len=4096 -timeout=20 -rss_limit_mb=1024 -print_final_stats=1 >"$log" 2>&1; then
-        tail -n 60 "$log"
+        grep -m 1 -A 2 "panicked at" "$log" || true
+        tail -n 25 "$log"
         rm "$log"
         exit 1
     fi

@@ -42,10 +42,3 @@ fn what_was_kept_does_no_harm() {
         }
     }
 }
-
-#[test]
-fn a_packed_corpus_is_unpacked_to_the_same() {
-    let inputs = ["", "a", "bc"].map(|text| (text.to_string(), text.as_bytes().to_vec()));
-    let packed = corpus::pack(&inputs);
-    assert_eq!(corpus::unpack(&packed), [b"" as &[u8], b"a", b"bc"]);
-}

@@ -1,6 +1,7 @@
 //! An application with its engine: what it does is a number, on which identifier and how are others.
 
-use crate::addr::{Gid, IbPath, Path, PortSpace, RocePath, ScopedIp};
+use super::addresses::{ib_path, link_local, local, remote, v4, v6};
+use crate::addr::{Path, PortSpace, RocePath, ScopedIp};
 use crate::event::EventKind;
 use crate::gids::PortEvent;
 use crate::request::{Outcome, Request, Route};
@@ -10,7 +11,7 @@ use crate::{
     Cm, ConnParam, ConnState, Id, IdOption, Instant, QpState, RequestId, SendToken, State,
     Transport, Transports,
 };
-use core::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -225,7 +226,7 @@ impl<'s> App<'s> {
         }
         let mut route = Route::new(Path::Roce(path));
         if b & 15 == 7 {
-            route.path = ib_path(from.into(), to.into());
+            route.path = ib_path(from.into(), to.into(), b & 0x20 == 0);
         }
         (route.mtu, route.packet_lifetime) = (1 + (b >> 4 & 3), 16 - (b >> 6));
         route
@@ -432,40 +433,6 @@ pub(super) fn nth<T>(memory: &VecDeque<T>, n: u8) -> Option<&T> {
     memory.get((memory.len()).checked_sub(1 + usize::from(n) % memory.len().max(1))?)
 }
 
-/// Local addresses: those that are ours, might be, and are not.
-fn local(here: u8, a: u8, b: u8) -> SocketAddr {
-    const PORTS: [u16; 8] = [0, 7471, 7472, 40_000, 40_001, 0, 1, 65_535];
-    let port = PORTS[usize::from(b & 7)];
-    let ip = match a & 7 {
-        0 => v4(here),
-        1 => v6(here),
-        2 => IpAddr::from([0, 0, 0, 0]),
-        3 => Ipv6Addr::UNSPECIFIED.into(),
-        4 => v4(here + 100),
-        5 => v4(77),
-        6 => Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, here.into()).into(),
-        _ => return with_port(link_local(here), port),
-    };
-    SocketAddr::new(ip, port)
-}
-
-/// Where peers are, and where they cannot be.
-pub(super) fn remote(there: &[u8; 2], a: u8) -> SocketAddr {
-    let port = [7471, 7472, 40_000, 7471][usize::from(a >> 2 & 3)];
-    match a & 0x33 {
-        0x30 => return SocketAddr::new(IpAddr::from([0, 0, 0, 0]), port),
-        0x31 => return SocketAddr::new(v4(there[0]), 0),
-        0x32 => return with_port(link_local(there[0]), port),
-        _ => {}
-    }
-    let ip = match a & 3 {
-        0 | 3 => v4(there[0]),
-        1 => v6(there[0]),
-        _ => v4(there[1]),
-    };
-    SocketAddr::new(ip, port)
-}
-
 fn option(a: u8, b: u8) -> IdOption {
     match a & 7 {
         0 => IdOption::Tos(b),
@@ -477,26 +444,4 @@ fn option(a: u8, b: u8) -> IdOption {
         6 => IdOption::RejectWhenFull(b & 1 == 0),
         _ => IdOption::AckTimeout(b & 31),
     }
-}
-
-pub(super) fn v4(last: u8) -> IpAddr {
-    IpAddr::from([10, 0, 0, last])
-}
-
-pub(super) fn v6(last: u8) -> IpAddr {
-    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last.into()).into()
-}
-
-fn link_local(last: u8) -> SocketAddr {
-    let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, last.into());
-    SocketAddrV6::new(ip, 0, 0, 2).into()
-}
-
-fn with_port(mut addr: SocketAddr, port: u16) -> SocketAddr {
-    addr.set_port(port);
-    addr
-}
-
-pub(super) fn ib_path(local: Gid, remote: Gid) -> Path {
-    Path::Ib(IbPath { local, remote, lid: 3, grh: true, ..IbPath::default() })
 }

@@ -11,6 +11,7 @@
 //! Each takes any octets: choices are read from them one after the other ([`Input`]), and zeros
 //! when there are none left. A finding is a panic.
 
+mod addresses;
 mod app;
 pub mod corpus;
 mod frame;

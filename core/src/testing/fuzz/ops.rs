@@ -1,7 +1,8 @@
 //! One engine: an application, a host, a transport and peers that do anything at any time.
 
 use super::Input;
-use super::app::{Action, App, ELSEWHERE, Step, ib_path, nth, numbered, remember, remote, v4, v6};
+use super::addresses::{ib_path, remote, v4, v6};
+use super::app::{Action, App, ELSEWHERE, Step, nth, numbered, remember};
 use crate::addr::{Gid, Path, PortSpace, RocePath, ServiceId};
 use crate::testing::{Capacity, Memory, Peer, STARTS, comm_id, name};
 use crate::wire::roce::FrameFault;
@@ -163,7 +164,7 @@ impl Ops<'_> {
             6 => _ = req.set_path_mtu(b & 15).set_retry_count(a).set_rnr_retry_count(b),
             7 => _ = req.set_max_cm_retries(a).set_local_cm_response_timeout(b),
             8 => _ = req.set_primary_local_ack_timeout(a).set_remote_cm_response_timeout(b),
-            9 => path = ib_path(ours.into(), ip.into()),
+            9 => path = ib_path(ours.into(), ip.into(), b & 0x20 == 0),
             10 => _ = req.set_service_id(ServiceId(u64::from(a) << 40)),
             11 => {
                 let header = crate::wire::IpCmHeader {
@@ -211,7 +212,7 @@ impl Ops<'_> {
             4 => peer.comm_id = u32::from(b >> 4),
             5 => peer.qpn = u32::from(b >> 4 & 3),
             6 => qpn ^= 1,
-            7 => path = ib_path(to.local_gid(), to.remote_gid()),
+            7 => path = ib_path(to.local_gid(), to.remote_gid(), b & 0x20 == 0),
             8 => peer.ip = v4(self.app.there[1]),
             _ => {}
         }

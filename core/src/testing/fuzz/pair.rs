@@ -2,6 +2,7 @@
 //! one side may start anew.
 
 use super::Input;
+use super::addresses::{v4, v6};
 use super::app::{Action, App, ELSEWHERE, Step, numbered};
 use crate::addr::{Path, RocePath};
 use crate::testing::{Capacity, Memory, STARTS};
@@ -20,8 +21,8 @@ const RESTARTS: usize = 2;
 const MOST: usize = 32;
 
 /// Whatever both applications and the link between them do: both engines keep what they promise
-/// after every call; once the link is whole every attempt and every connection ends; and nothing is
-/// left when all is destroyed.
+/// after every call; once the link is whole every attempt ends, and, if it always was, both sides agree
+/// on what stands; then every connection ends; and nothing is left when all is destroyed.
 pub fn pair(octets: &[u8]) {
     let mut input = Input::new(octets);
     let (settings, size) = (input.octet(), input.octet());
@@ -49,7 +50,7 @@ pub fn pair(octets: &[u8]) {
         engines.next().map(|cm| App::new(cm, now, here, there))
     };
     let apps = [0, 1].map(|side| app(side, start).expect("two engines and more"));
-    let mut pair = Pair { apps, now: start, flights: Vec::new() };
+    let mut pair = Pair { apps, now: start, flights: Vec::new(), whole: true };
     while !input.is_empty() {
         let [what, who, a, b] = input.octets();
         let step = Step { what: what & 0x7f, who, a, b };
@@ -67,8 +68,10 @@ pub fn pair(octets: &[u8]) {
 struct Pair<'s> {
     apps: [App<'s>; 2],
     now: Instant,
-    /// Under way, to which side.
-    flights: Vec<(usize, Path, Mad)>,
+    /// Under way.
+    flights: Vec<(Path, Mad)>,
+    /// Nothing was lost, altered or made up so far; messages were late, out of order or repeated.
+    whole: bool,
 }
 
 impl Pair<'_> {
@@ -76,7 +79,9 @@ impl Pair<'_> {
     fn step(&mut self, side: usize, step: Step) -> Option<Link> {
         let Step { who, a, b, .. } = step;
         if step.what & ELSEWHERE == 0 {
-            self.apps[side].act(self.now, Action::of(step.what), step);
+            let action = Action::of(step.what);
+            self.whole &= !matches!(action, Action::Notify | Action::Port | Action::SendFailed);
+            self.apps[side].act(self.now, action, step);
             return None;
         }
         let link = Link::of(step.what);
@@ -84,40 +89,50 @@ impl Pair<'_> {
         match link {
             Link::Time => self.wait(Duration::from_millis(1 << (a & 15) | u64::from(b))),
             Link::Run => self.run(usize::from(a)),
-            Link::Restart => {}
+            Link::Restart => self.whole = false,
             _ if self.flights.is_empty() => {}
             Link::Deliver => self.deliver(flight),
-            Link::Drop => _ = self.flights.remove(flight),
+            Link::Drop => self.lose(flight),
             Link::Repeat => {
                 let copy = self.flights[flight];
                 self.deliver(flight);
                 self.flights.push(copy);
             }
-            Link::Edit => self.flights[flight].2[usize::from(a)] ^= b,
+            Link::Edit => {
+                self.flights[flight].1[usize::from(a)] ^= b;
+                self.whole = false;
+            }
         }
         Some(link)
     }
 
     /// What both engines have to say is under way, what they have to tell is told.
     fn send(&mut self) {
-        for (side, app) in self.apps.iter_mut().enumerate() {
-            app.answer_all(self.now);
-            app.fetch_events(usize::MAX);
-            while let Some((path, mad)) = app.fetch_datagram(self.now) {
+        for side in 0..2 {
+            self.apps[side].answer_all(self.now);
+            self.apps[side].fetch_events(usize::MAX);
+            while let Some(sent) = self.apps[side].fetch_datagram(self.now) {
                 if self.flights.len() == MOST {
-                    self.flights.remove(0);
+                    self.lose(0);
                 }
-                self.flights.push((1 - side, path, mad));
+                self.flights.push(sent);
             }
         }
     }
 
-    /// A datagram arrives, if it was sent to where the other side is.
+    /// A datagram arrives where it was sent to, if somebody is there.
     fn deliver(&mut self, flight: usize) {
-        let (to, path, mad) = self.flights.remove(flight);
-        let Path::Roce(path) = path else { return };
+        let (Path::Roce(path), mad) = self.flights[flight] else { return self.lose(flight) };
+        let is_there = |app: &App<'_>| [v4(app.here), v6(app.here)].contains(&path.remote.to_ip());
+        let Some(to) = self.apps.iter().position(is_there) else { return self.lose(flight) };
+        self.flights.remove(flight);
         let back = Path::Roce(RocePath::new(path.remote, path.local));
         let _ = self.apps[to].cm.handle_datagram(self.now, &back, &mad);
+    }
+
+    fn lose(&mut self, flight: usize) {
+        self.flights.remove(flight);
+        self.whole = false;
     }
 
     /// Time passes, deadline by deadline; what is sent is under way.
@@ -182,6 +197,9 @@ impl Pair<'_> {
             use ConnState::*;
             matches!(state, Idle | Established | RejSent | SidrResolved | SidrRepSent)
         });
+        if self.whole && self.apps.iter().all(|app| app.cm.counters().farewells_dropped == 0) {
+            self.assert_agreed();
+        }
         for app in &mut self.apps {
             for id in app.live() {
                 let _ = app.cm.disconnect(self.now, id, &[]);
@@ -196,6 +214,23 @@ impl Pair<'_> {
         for app in &self.apps {
             assert!(app.cm.is_clean(), "something is left: {:?}", app.cm.in_use());
         }
+    }
+
+    /// What stands for one side stands for the other.
+    fn assert_agreed(&self) {
+        let mut ends = Vec::new();
+        for app in &self.apps {
+            for id in app.live() {
+                if app.cm.conn_state(id) == Ok(ConnState::Established) {
+                    let (ours, theirs) = (app.cm.local_addr(id), app.cm.peer_addr(id));
+                    ends.push((ours.expect("it lives"), theirs.expect("it lives")));
+                }
+            }
+        }
+        let mut others: Vec<_> = ends.iter().map(|&(ours, theirs)| (theirs, ours)).collect();
+        ends.sort();
+        others.sort();
+        assert_eq!(ends, others, "what stands on one side alone");
     }
 
     fn assert_all(&self, is_over: fn(ConnState) -> bool) {

@@ -213,6 +213,7 @@ fn kinds() -> Vec<Named> {
         ("retries", 0, 0x51),
         ("timeout", 0, 0x30),
         ("ib", 7, 0),
+        ("ib-no-grh", 0x27, 0),
     ] {
         let more = [REPLY, act(Action::Look, 0, 0, 0), establish, disconnect, REPLY, wait(9)];
         seeds.push(named(&format!("kind-{name}"), MANUAL, &connect(route, how), &more));
