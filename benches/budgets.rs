@@ -1,7 +1,7 @@
 //! Prints every budget with what was measured; exit code 1 if one is over. Arguments choose parts.
 
 use nanocm_benches::report::Report;
-use nanocm_benches::{count, handshake, memory, ports, scale, worst};
+use nanocm_benches::{count, handshake, memory, ports, scale, stack, worst};
 use std::process::ExitCode;
 
 type Part = (&'static str, fn(&mut Report));
@@ -15,6 +15,7 @@ const PARTS: &[Part] = &[
     ("many", scale::many),
     ("ram", memory::ram),
     ("flash", memory::flash),
+    ("stack", stack::stack),
     ("worst", worst::worst),
     (ON_REQUEST, handshake::calls),
 ];

@@ -13,5 +13,6 @@ pub mod report;
 mod rng;
 pub mod scale;
 mod spread;
+pub mod stack;
 mod world;
 pub mod worst;

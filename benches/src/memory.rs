@@ -43,7 +43,7 @@ pub fn flash(report: &mut Report) {
     }
 }
 
-fn build_responder() -> Result<PathBuf, String> {
+pub(crate) fn build_responder() -> Result<PathBuf, String> {
     let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
     let script = benches.join("../scripts/target.sh");
     let arguments = Command::new(&script).arg(TARGET).output().map_err(|e| e.to_string())?;

@@ -150,6 +150,7 @@ impl<'s> Cm<'s> {
 impl Cm<'_> {
     /// A datagram came from the peer at `path.remote`. Whatever it holds, it cannot do more than move
     /// the connection it belongs to. The host verifies the ICRC before.
+    #[inline(never)] // in its caller it would take its stack for good
     pub fn handle_datagram(&mut self, now: Instant, path: &Path, datagram: &[u8]) -> Disposition {
         self.conns.advance(now);
         bump(&mut self.conns.counters.received);
@@ -194,6 +195,7 @@ impl Cm<'_> {
     /// What concerns many identifiers (a device that is gone, a changed address) is told them beside
     /// that, 16 of the table's slots for each unit of the budget.
     #[must_use]
+    #[inline(never)] // likewise
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> bool {
         self.conns.advance(now);
         for _ in 0..budget {
