@@ -8,10 +8,11 @@ use nanocm_core::wire::roce::UDP_PORT;
 use nanocm_core::wire::{Mad, RejectReason};
 use nanocm_core::{
     Capacity, Cm, Config, ConnParam, ConnState, Counters, Id, IdOption, Memory, Outcome, Path,
-    PeerParam, PortSpace, QpAttrs, QpState, Request, RocePath, Route, ScopedIp, SetupError, State,
+    PeerParam, PortEvent, PortSpace, QpAttrs, QpState, Request, RocePath, Route, ScopedIp,
+    SetupError, State,
 };
 use self_cell::{MutBorrow, self_cell};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -37,6 +38,8 @@ pub struct Engine<T> {
     outgoing: Vec<Outgoing>,
     /// Identifiers for which the IPv6 wildcard does not stand for IPv4 too.
     af_only: HashSet<Id>,
+    /// Port events that the engine could not take yet, and all that came after them.
+    deferred: VecDeque<PortEvent>,
 }
 
 impl<T: MadTransport> Engine<T> {
@@ -58,7 +61,8 @@ impl<T: MadTransport> Engine<T> {
         let memory = MutBorrow::new(Memory::new(capacity));
         let cm = Owned::try_new(memory, |memory| memory.borrow_mut().engine(config))?;
         let (zero, outgoing) = (Instant::now(), Vec::with_capacity(BATCH));
-        Ok(Engine { cm, transport, zero, outgoing, af_only: HashSet::new() })
+        let (af_only, deferred) = (HashSet::new(), VecDeque::new());
+        Ok(Engine { cm, transport, zero, outgoing, af_only, deferred })
     }
 
     /// The transport.
@@ -98,18 +102,34 @@ impl<T: MadTransport> Engine<T> {
         }
     }
 
-    /// Hands address changes to the engine.
+    /// Hands port events to the engine. While it is busy with some it takes no others that concern
+    /// the same: those wait, in order.
     fn follow_ports(&mut self) -> io::Result<()> {
         let now = self.now();
-        let mut fits = true;
-        let (cm, transport) = (&mut self.cm, &mut self.transport);
+        let (cm, transport, deferred) = (&mut self.cm, &mut self.transport, &mut self.deferred);
         cm.with_dependent_mut(|_, cm| {
-            transport.ports(&mut |event| fits &= cm.handle_port_event(now, event))
-        })?;
-        if !fits {
-            log::warn!("more local addresses than the engine has room for; the rest is not used");
+            transport.ports(&mut |event| {
+                if !deferred.is_empty() || !cm.handle_port_event(now, event) {
+                    deferred.push_back(event);
+                }
+            })
+        })
+    }
+
+    /// Offers the port events that had to wait, now that the engine has done all that was due. What it
+    /// still cannot take it has no room for.
+    fn offer_deferred(&mut self) {
+        for event in std::mem::take(&mut self.deferred) {
+            if !self.deferred.is_empty() {
+                self.deferred.push_back(event);
+            } else if !self.with(|cm, now| cm.handle_port_event(now, event)) {
+                if self.get(|cm| cm.poll_at()).is_some_and(|at| at <= self.now()) {
+                    self.deferred.push_back(event);
+                } else {
+                    log::warn!("no room for {event:?}: more local addresses than the engine takes");
+                }
+            }
         }
-        Ok(())
     }
 
     /// Takes one batch of what has come.
@@ -398,6 +418,9 @@ impl<T: MadTransport> Backend for Engine<T> {
             faults.or(self.follow_ports());
         }
         let late = self.with(|cm, now| cm.handle_timeout(now, BATCH));
+        if !late {
+            self.offer_deferred();
+        }
         self.answer_requests();
         self.with(|cm, _| {
             while let Some(event) = cm.poll_event() {
@@ -409,7 +432,11 @@ impl<T: MadTransport> Backend for Engine<T> {
             self.get(|cm| cm.poll_at()).map(|at| self.zero + Duration::from_nanos(at.as_nanos()));
         let again = sent.blocked.then(|| Instant::now() + BLOCKED_PAUSE);
         Turn {
-            more: received > 0 || late || sent.failed || sent.full && !sent.blocked,
+            more: received > 0
+                || late
+                || !self.deferred.is_empty()
+                || sent.failed
+                || sent.full && !sent.blocked,
             wake_at: [due, again].into_iter().flatten().min(),
             fault: faults.0,
         }

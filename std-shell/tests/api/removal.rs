@@ -22,6 +22,7 @@ struct Plug {
     inner: Mem,
     ca_guid: u64,
     pulled: Arc<AtomicBool>,
+    back: bool,
 }
 
 impl MadTransport for Plug {
@@ -39,6 +40,10 @@ impl MadTransport for Plug {
         })?;
         if self.pulled.swap(false, Ordering::SeqCst) {
             f(PortEvent::DeviceRemoved { ca_guid: self.ca_guid });
+            if self.back {
+                let address = ScopedIp::new(OURS.into(), 0);
+                f(PortEvent::GidAdded { address, ca_guid: self.ca_guid });
+            }
         }
         Ok(())
     }
@@ -80,10 +85,14 @@ const OURS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 4));
 
 impl Pluggable {
     fn new(drive: Drive) -> Pluggable {
+        Pluggable::that_comes_back(drive, false)
+    }
+
+    fn that_comes_back(drive: Drive, back: bool) -> Pluggable {
         let world = World::new(drive);
         let pulled = Arc::new(AtomicBool::new(false));
         let inner = endpoint(&world.net);
-        let plug = Plug { inner, ca_guid: 0, pulled: pulled.clone() };
+        let plug = Plug { inner, ca_guid: 0, pulled: pulled.clone(), back };
         let cm = Cm::over(plug, quick(3), Capacity::of(64), drive).unwrap();
         Pluggable { world, cm, pulled }
     }
@@ -185,4 +194,18 @@ fn a_request_that_came_before_goes_with_it() {
     it.pull();
     let error = taken.accept(&ConnParam::new(1), soon()).unwrap_err();
     assert_eq!(error.errno(), libc::ENODEV, "{error}");
+}
+
+/// A driver that is reset: the device goes, and is there again at once.
+#[test]
+fn a_device_that_comes_back_at_once_can_be_used() {
+    for drive in DRIVES {
+        let it = Pluggable::that_comes_back(drive, true);
+        it.cm.open(at(OURS)).unwrap();
+        it.pull();
+        thread::sleep(millis(200));
+        it.cm.drive().unwrap();
+        let listening = it.cm.listen(at(OURS), 0);
+        assert!(listening.is_ok(), "{}", listening.unwrap_err());
+    }
 }
