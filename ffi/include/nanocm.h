@@ -167,7 +167,7 @@ typedef enum ncm_error_code {
     NCM_STALE_REQUEST = 71,
     // The datagram does not travel over RoCE, so it has no frame.
     NCM_WRONG_LINK = 72,
-    // A queue pair number or an ECE vendor ID has more than 24 bits.
+    // A number has more bits than its field: queue pair numbers and ECE vendor IDs 24.
     NCM_NUMBER_TOO_LARGE = 73,
     // The identifier's device is gone (DEVICE_REMOVAL): only ncm_destroy is left.
     NCM_DEVICE_GONE = 74,

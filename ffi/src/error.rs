@@ -108,7 +108,7 @@ pub enum ncm_error_code {
     NCM_STALE_REQUEST = 71,
     /// The datagram does not travel over RoCE, so it has no frame.
     NCM_WRONG_LINK = 72,
-    /// A queue pair number or an ECE vendor ID has more than 24 bits.
+    /// A number has more bits than its field: queue pair numbers and ECE vendor IDs 24.
     NCM_NUMBER_TOO_LARGE = 73,
     /// The identifier's device is gone (DEVICE_REMOVAL): only ncm_destroy is left.
     NCM_DEVICE_GONE = 74,
@@ -188,7 +188,7 @@ const TABLE: &[Entry] = table! {
     NCM_ALREADY_ESTABLISHED = EISCONN, "the connection is established already";
     NCM_STALE_REQUEST = ESTALE, "the request is no longer open (timed out, answered or its ID destroyed)";
     NCM_WRONG_LINK = EAFNOSUPPORT, "the datagram does not travel over RoCE, so it has no frame";
-    NCM_NUMBER_TOO_LARGE = EINVAL, "queue pair numbers and ECE vendor IDs have 24 bits";
+    NCM_NUMBER_TOO_LARGE = EINVAL, "a number has more bits than its field: queue pair numbers and ECE vendor IDs 24";
     NCM_DEVICE_GONE = ENODEV, "the ID's device is gone: destroy the ID";
     NCM_OTHER_ERROR = EIO, "an error without a code of its own";
 };

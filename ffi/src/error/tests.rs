@@ -171,7 +171,12 @@ fn a_code_has_the_errno_of_the_cores_error() {
     ] {
         same(error, error.errno());
     }
-    for error in [OpError::NoSuchId, OpError::InvalidState { state }, OpError::DeviceGone] {
+    for error in [
+        OpError::NoSuchId,
+        OpError::InvalidState { state },
+        OpError::DeviceGone,
+        OpError::NumberTooLarge,
+    ] {
         same(error, error.errno());
     }
 }
