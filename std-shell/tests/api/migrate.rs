@@ -36,12 +36,26 @@ fn wait_for(world: &World, id: &Id, state: ConnState) {
     });
 }
 
-/// Accepts whatever comes and ends it once it stands, until told to stop.
-fn serve(world: &World, stop: &AtomicBool) {
+/// A listener of the server, and its channel.
+fn listen(world: &World) -> (EventChannel, Id) {
     let channel = world.server.channel().unwrap();
     let listener = world.server.create_id(&channel, PortSpace::Tcp).unwrap();
     listener.bind(at(SERVER)).unwrap();
     listener.listen(0).unwrap();
+    (channel, listener)
+}
+
+/// Tells the threads of a test to stop, also when it fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Accepts whatever comes and ends it once it stands, until told to stop.
+fn serve(world: &World, channel: &EventChannel, stop: &AtomicBool) {
     let mut ids = Vec::new();
     while !stop.load(Ordering::SeqCst) {
         let Some(event) = channel.next(Deadline::after(millis(20))).unwrap() else { continue };
@@ -70,8 +84,10 @@ fn drain(channel: &EventChannel) -> Vec<(Handle, &'static str)> {
 fn all_events_move_once_and_in_order_wherever_they_are() {
     let world = World::new(Drive::Thread);
     let stop = AtomicBool::new(false);
+    let (servers, listener) = listen(&world);
     thread::scope(|scope| {
-        scope.spawn(|| serve(&world, &stop));
+        let _stop = Stop(&stop);
+        scope.spawn(|| serve(&world, &servers, &stop));
         let [first, second] = [(); 2].map(|()| world.client.channel().unwrap());
         // Another one in the first channel is not moved.
         let other = world.client.create_id(&first, PortSpace::Tcp).unwrap();
@@ -100,9 +116,9 @@ fn all_events_move_once_and_in_order_wherever_they_are() {
             }
             assert_eq!(told, [Vec::new(), STORY.to_vec()], "moved before chapters {moves:b}");
         }
-        stop.store(true, Ordering::SeqCst);
         drop(other);
     });
+    drop((listener, servers));
     world.assert_clean();
 }
 
@@ -111,14 +127,16 @@ fn all_events_move_once_and_in_order_wherever_they_are() {
 fn while_others_wait_on_both_channels() {
     const MANY: usize = 40;
     let world = World::new(Drive::Thread);
-    let stop = [(); 2].map(|()| AtomicBool::new(false));
+    let stop = AtomicBool::new(false);
+    let (servers, listener) = listen(&world);
     let channels = [(); 2].map(|()| world.client.channel().unwrap());
     let taken = [(); 2].map(|()| Mutex::new(Vec::new()));
     let mut expected = Vec::new();
     thread::scope(|scope| {
-        scope.spawn(|| serve(&world, &stop[0]));
+        let _stop = Stop(&stop);
+        scope.spawn(|| serve(&world, &servers, &stop));
         for (channel, taken) in channels.iter().zip(&taken) {
-            let stop = &stop[1];
+            let stop = &stop;
             scope.spawn(move || {
                 while !stop.load(Ordering::SeqCst) {
                     if let Some(event) = channel.next(Deadline::after(millis(5))).unwrap() {
@@ -141,8 +159,8 @@ fn while_others_wait_on_both_channels() {
                     == expected.len()
             });
         }
-        stop.iter().for_each(|stop| stop.store(true, Ordering::SeqCst));
     });
+    drop((listener, servers));
     let [first, second] = taken.map(|taken| taken.into_inner().unwrap());
     for taken in [&first, &second] {
         let places: Vec<_> =
