@@ -1,7 +1,7 @@
 //! Prints every budget with what was measured; exit code 1 if one is over. Arguments choose parts.
 
 use nanocm_benches::report::Report;
-use nanocm_benches::{count, handshake, memory, ports, scale, stack, worst};
+use nanocm_benches::{calls, count, handshake, memory, ports, scale, stack, worst};
 use std::process::ExitCode;
 
 type Part = (&'static str, fn(&mut Report));
@@ -16,12 +16,13 @@ const PARTS: &[Part] = &[
     ("ram", memory::ram),
     ("flash", memory::flash),
     ("stack", stack::stack),
+    ("calls", calls::calls),
     ("worst", worst::worst),
-    (ON_REQUEST, handshake::calls),
+    (ON_REQUEST, handshake::each),
 ];
 
 /// Too much to read every time.
-const ON_REQUEST: &str = "calls";
+const ON_REQUEST: &str = "each";
 
 fn main() -> ExitCode {
     if let Err(error) = count::on_a_plain_processor() {

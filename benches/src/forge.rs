@@ -1,7 +1,9 @@
 //! Peers that are not there: the messages they would send, with numbers of our choice.
 
+use nanocm_core::addr::IbPath;
 use nanocm_core::wire::{
-    Drep, Dreq, IpCmHeader, MAD_LEN, Mad, MessageKind, Mra, Rej, RejectReason, Rep, Req, Rtu,
+    ApStatus, Apr, Drep, Dreq, IpCmHeader, Lap, MAD_LEN, Mad, MessageKind, Mra, Rej, RejectReason,
+    Rep, Req, Rtu, SidrRep, SidrReq, SidrStatus,
 };
 use nanocm_core::{Gid, Path, PortSpace, RocePath, ServiceId};
 use std::net::{IpAddr, Ipv4Addr};
@@ -53,6 +55,14 @@ impl Peer {
         Path::Roce(RocePath::new(local.into(), self.ip.into()))
     }
 
+    /// The same over InfiniBand.
+    pub(crate) fn infiniband_path(&self, local: IpAddr) -> Path {
+        let mut path = IbPath::default();
+        (path.local, path.remote) = (local.into(), self.ip.into());
+        (path.lid, path.grh) = (3, true);
+        Path::Ib(path)
+    }
+
     /// A request to a TCP port of `local`.
     pub(crate) fn req(&self, local: IpAddr, port: u16) -> Mad {
         let mut mad = [0; MAD_LEN];
@@ -70,6 +80,50 @@ impl Peer {
             .set_primary_hop_limit(64)
             .set_primary_local_ack_timeout(17);
         req.set_ip_cm(&IpCmHeader { source_port: 40_000, source, destination });
+        mad
+    }
+
+    /// A request to a datagram service of `local`.
+    pub(crate) fn sidr_req(&self, local: IpAddr, port: u16) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        let (source, destination) = (Gid::from_ip(self.ip), Gid::from_ip(local));
+        SidrReq::emit(&mut mad, u64::from(self.comm_id))
+            .set_request_id(self.comm_id)
+            .set_partition_key(0xffff)
+            .set_service_id(ServiceId::new(PortSpace::Udp, port))
+            .set_ip_cm(&IpCmHeader { source_port: 40_000, source, destination });
+        mad
+    }
+
+    /// The answer to our SIDR_REQ.
+    pub(crate) fn sidr_rep(&self, own_number: u32, port: u16) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        SidrRep::emit(&mut mad, u64::from(own_number))
+            .set_request_id(own_number)
+            .set_status(SidrStatus::VALID)
+            .set_service_id(ServiceId::new(PortSpace::Udp, port))
+            .set_qpn(self.qpn)
+            .set_qkey(0x0123_4567);
+        mad
+    }
+
+    /// Asks for another path.
+    pub(crate) fn lap(&self, own_comm_id: u32, own_qpn: u32) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        Lap::emit(&mut mad, 6)
+            .set_local_comm_id(self.comm_id)
+            .set_remote_comm_id(own_comm_id)
+            .set_remote_qpn(own_qpn);
+        mad
+    }
+
+    /// Answers a question that nobody asked.
+    pub(crate) fn apr(&self, own_comm_id: u32) -> Mad {
+        let mut mad = [0; MAD_LEN];
+        Apr::emit(&mut mad, 7)
+            .set_local_comm_id(self.comm_id)
+            .set_remote_comm_id(own_comm_id)
+            .set_ap_status(ApStatus::UNSUPPORTED);
         mad
     }
 

@@ -48,7 +48,7 @@ pub fn handshake(report: &mut Report) {
 }
 
 /// Every call of a connection by itself.
-pub fn calls(report: &mut Report) {
+pub fn each(report: &mut Report) {
     report.section("each call of a connection (instructions)");
     let mut memories = Memories::new(64);
     let mut world = World::new(&mut memories);

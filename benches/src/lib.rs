@@ -2,6 +2,7 @@
 //! flash, and the rate over real sockets against bare ones. `README.md` says how each number is got
 //! and what counts as a regression; `budgets.rs` prints them.
 
+pub mod calls;
 pub mod count;
 mod forge;
 pub mod handshake;

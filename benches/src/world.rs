@@ -225,9 +225,14 @@ pub(crate) fn engine(
     adjust(&mut config);
     let mut cm = memory.engine(config).expect("capacities that work");
     let address = ScopedIp { gid: Gid::from_ip(ip), scope: 0 };
-    let ca_guid = 0x0200_0000_0000_0000 | u64::from(Gid::from_ip(ip).0[15]);
+    let ca_guid = ca_guid(ip);
     assert!(cm.handle_port_event(now, PortEvent::GidAdded { address, ca_guid }));
     cm
+}
+
+/// The CA GUID that an engine at this address speaks with.
+pub(crate) fn ca_guid(ip: IpAddr) -> u64 {
+    0x0200_0000_0000_0000 | u64::from(Gid::from_ip(ip).0[15])
 }
 
 /// What a driver does after each `handle_*` and operation: polls until nothing comes.

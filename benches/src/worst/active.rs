@@ -11,9 +11,10 @@ const DREQ: &str = "handle_datagram(DREQ)";
 const DREP: &str = "handle_datagram(DREP)";
 const REJ: &str = "handle_datagram(REJ)";
 
-/// Opens `open` connections at full speed, then counts.
-pub(super) fn run(kinds: &mut Kinds, peers: Peers, timers: Timers, open: u32) {
-    let mut memory = memory(CONNS + BATCH);
+/// Opens connections at full speed, then counts.
+pub(crate) fn run(kinds: &mut Kinds, setting: Setting) {
+    let Setting { peers, timers, open, room, rounds } = setting;
+    let mut memory = memory(room);
     let mut bench = Bench::new(&mut memory);
     for _ in 0..open {
         let mut conns = bench.routed(peers, 1);
@@ -26,7 +27,7 @@ pub(super) fn run(kinds: &mut Kinds, peers: Peers, timers: Timers, open: u32) {
         }
     }
     bench.kinds = Some(kinds);
-    for order in Order::ALL {
+    for &order in rounds {
         bench.order = order;
         bench.whole_active_life(peers);
         bench.early_active_ends(peers);

@@ -5,9 +5,10 @@
 //! order, in reverse, at random. Every call is counted. A kind of call may cost four times its median
 //! at worst. Exempt are the bursts that the design names: none of them is in here.
 
-mod active;
+pub(crate) mod active;
 mod binding;
-mod passive;
+pub(crate) mod datagrams;
+pub(crate) mod passive;
 mod timers;
 
 use crate::count::count;
@@ -33,10 +34,25 @@ const RATIO: f64 = 4.0;
 const CONNS: u32 = 65_536;
 
 /// How many connections go through a phase together.
-const BATCH: u32 = 4;
+pub(crate) const BATCH: u32 = 4;
 
 /// The port that everybody asks for.
-const PORT: u16 = 7471;
+pub(crate) const PORT: u16 = 7471;
+
+/// What is open in an engine before anything is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    /// With whom.
+    pub(crate) peers: Peers,
+    /// Which deadlines are pending.
+    pub(crate) timers: Timers,
+    /// How many connections.
+    pub(crate) open: u32,
+    /// How many the engine has room for: a batch more at least.
+    pub(crate) room: u32,
+    /// In which orders batches go through their lives.
+    pub(crate) rounds: &'static [Order],
+}
 
 /// Measures and reports every kind of call.
 pub fn worst(report: &mut Report) {
@@ -44,11 +60,16 @@ pub fn worst(report: &mut Report) {
     let mut jobs: Vec<Job> = vec![Box::new(binding::run), Box::new(timers::run)];
     for (peers, timers) in Peers::ALL.into_iter().zip(Timers::ALL) {
         for open in [0, CONNS / 2, CONNS] {
-            jobs.push(Box::new(move |kinds| passive::run(kinds, peers, timers, open)));
-            jobs.push(Box::new(move |kinds| active::run(kinds, peers, timers, open)));
+            let setting = Setting { peers, timers, open, room: CONNS + BATCH, rounds: &Order::ALL };
+            jobs.push(Box::new(move |kinds| passive::run(kinds, setting)));
+            jobs.push(Box::new(move |kinds| active::run(kinds, setting)));
+            jobs.push(Box::new(move |kinds| datagrams::run(kinds, setting)));
         }
     }
-    let kinds = run_all(&jobs);
+    let mut kinds = Kinds::default();
+    for counted in run_all(&jobs) {
+        kinds.append(counted);
+    }
     for (kind, spread) in &kinds.0 {
         let (typical, worst) = (spread.typical(), spread.worst());
         let what = format!("{kind:<32} {typical:>5} … {worst:>5} of {:>5}", spread.len());
@@ -56,17 +77,19 @@ pub fn worst(report: &mut Report) {
     }
 }
 
-type Job = Box<dyn Fn(&mut Kinds) + Sync>;
+pub(crate) type Job = Box<dyn Fn(&mut Kinds) + Sync>;
 
-/// Runs the jobs on all processors. Who runs what changes no count.
-fn run_all(jobs: &[Job]) -> Kinds {
+/// Runs the jobs on all processors; what each has counted. Who runs what changes no count.
+pub(crate) fn run_all(jobs: &[Job]) -> Vec<Kinds> {
     let next = AtomicUsize::new(0);
-    let kinds = Mutex::new(Kinds::default());
+    let done = Mutex::new(BTreeMap::new());
     let work = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
+        loop {
+            let number = next.fetch_add(1, Relaxed);
+            let Some(job) = jobs.get(number) else { break };
             let mut counted = Kinds::default();
             job(&mut counted);
-            kinds.lock().expect("nobody panics with it").append(counted);
+            done.lock().expect("nobody panics with it").insert(number, counted);
         }
     };
     std::thread::scope(|scope| {
@@ -74,12 +97,12 @@ fn run_all(jobs: &[Job]) -> Kinds {
             scope.spawn(work);
         }
     });
-    kinds.into_inner().expect("nobody panics with it")
+    done.into_inner().expect("nobody panics with it").into_values().collect()
 }
 
 /// Counts by kind of call.
 #[derive(Default)]
-struct Kinds(BTreeMap<&'static str, Spread>);
+pub(crate) struct Kinds(pub(crate) BTreeMap<&'static str, Spread>);
 
 impl Kinds {
     fn call<R>(&mut self, kind: &'static str, call: impl FnOnce() -> R) -> R {
@@ -97,7 +120,7 @@ impl Kinds {
 
 /// Which deadlines the connections have that are open already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Timers {
+pub(crate) enum Timers {
     /// None: they stand.
     None,
     /// All the same one.
@@ -121,7 +144,7 @@ impl Timers {
 
 /// In which order the connections of a batch take their next step.
 #[derive(Clone, Copy)]
-enum Order {
+pub(crate) enum Order {
     Same,
     Reverse,
     Random,
@@ -132,18 +155,18 @@ impl Order {
 }
 
 /// A connection as the bench knows it.
-struct Conn {
-    peer: Peer,
-    id: Id,
-    own_comm_id: u32,
-    own_qpn: u32,
+pub(crate) struct Conn {
+    pub(crate) peer: Peer,
+    pub(crate) id: Id,
+    pub(crate) own_comm_id: u32,
+    pub(crate) own_qpn: u32,
 }
 
 /// One engine at 10.0.0.2, whose calls are counted or just made.
-struct Bench<'m, 'k> {
-    cm: Cm<'m>,
-    now: Instant,
-    kinds: Option<&'k mut Kinds>,
+pub(crate) struct Bench<'m, 'k> {
+    pub(crate) cm: Cm<'m>,
+    pub(crate) now: Instant,
+    pub(crate) kinds: Option<&'k mut Kinds>,
     rng: Rng,
     order: Order,
     /// The next peer's number, and our next queue pair.
@@ -151,7 +174,7 @@ struct Bench<'m, 'k> {
 }
 
 impl<'m, 'k> Bench<'m, 'k> {
-    fn new(memory: &'m mut Memory) -> Bench<'m, 'k> {
+    pub(crate) fn new(memory: &'m mut Memory) -> Bench<'m, 'k> {
         let now = Instant::from_millis(1_000);
         let cm = engine(memory, B, now, |config| {
             // So that what is open stays as it is while the batch goes through its timers.
@@ -161,14 +184,18 @@ impl<'m, 'k> Bench<'m, 'k> {
     }
 
     /// Begins to count into `kinds`, or ends; if asked to.
-    fn swap_if(&mut self, wanted: bool, kinds: &mut Option<&'k mut Kinds>) {
+    pub(crate) fn swap_if(&mut self, wanted: bool, kinds: &mut Option<&'k mut Kinds>) {
         if wanted {
             std::mem::swap(&mut self.kinds, kinds);
         }
     }
 
     /// Makes a call of this kind.
-    fn call<R>(&mut self, kind: &'static str, call: impl FnOnce(&mut Cm<'m>, Instant) -> R) -> R {
+    pub(crate) fn call<R>(
+        &mut self,
+        kind: &'static str,
+        call: impl FnOnce(&mut Cm<'m>, Instant) -> R,
+    ) -> R {
         let now = self.now;
         match &mut self.kinds {
             Some(kinds) => kinds.call(kind, || call(&mut self.cm, now)),
@@ -186,13 +213,13 @@ impl<'m, 'k> Bench<'m, 'k> {
     }
 
     /// A message from a peer.
-    fn receive(&mut self, kind: &'static str, peer: &Peer, mad: &[u8]) {
+    pub(crate) fn receive(&mut self, kind: &'static str, peer: &Peer, mad: &[u8]) {
         let path = peer.path(B);
         let _ = self.call(kind, |cm, now| cm.handle_datagram(now, &path, mad));
     }
 
     /// An event that is due.
-    fn event(&mut self, name: &str) -> Event {
+    pub(crate) fn event(&mut self, name: &str) -> Event {
         let event = self.call("poll_event", |cm, _| cm.poll_event());
         let event = event.unwrap_or_else(|| panic!("{name} is due"));
         assert_eq!(event.kind.name(), name);
@@ -214,7 +241,7 @@ impl<'m, 'k> Bench<'m, 'k> {
     }
 
     /// A message that is due.
-    fn transmit(&mut self) -> Mad {
+    pub(crate) fn transmit(&mut self) -> Mad {
         let mut mad = [0; 256];
         let sent = self.call("poll_transmit", |cm, now| cm.poll_transmit(now, &mut mad));
         assert!(matches!(sent, Some(Transmit { .. })), "a message is due");
@@ -222,13 +249,13 @@ impl<'m, 'k> Bench<'m, 'k> {
     }
 
     /// Nothing more is due.
-    fn expect_silence(&mut self) {
+    pub(crate) fn expect_silence(&mut self) {
         assert_eq!(self.cm.poll_event(), None);
         assert_eq!(self.cm.poll_transmit(self.now, &mut [0; 256]), None);
     }
 
     /// Time passes; so many deadlines with it.
-    fn expire(&mut self, after: Duration, count: usize) {
+    pub(crate) fn expire(&mut self, after: Duration, count: usize) {
         self.now = self.now + after;
         for left in (0..count).rev() {
             let more = self.call("handle_timeout(budget 1)", |cm, now| cm.handle_timeout(now, 1));
@@ -236,20 +263,20 @@ impl<'m, 'k> Bench<'m, 'k> {
         }
     }
 
-    fn destroy(&mut self, kind: &'static str, conn: &Conn) {
+    pub(crate) fn destroy(&mut self, kind: &'static str, conn: &Conn) {
         let _ = self.call(kind, |cm, now| cm.destroy(now, conn.id)).expect("a live identifier");
     }
 
-    fn number(&mut self) -> u32 {
+    pub(crate) fn number(&mut self) -> u32 {
         self.next += 1;
         self.next
     }
 }
 
-/// A listener's worth of room beside the connections.
-fn memory(conns: u32) -> Memory {
+/// Room for two listeners beside the connections.
+pub(crate) fn memory(conns: u32) -> Memory {
     let conns = conns as usize;
-    Memory::new(Capacity { ids: conns + 1, ..Capacity::of(conns) })
+    Memory::new(Capacity { ids: conns + 2, ..Capacity::of(conns) })
 }
 
 /// The communication ID that our message names as ours.

@@ -3,7 +3,7 @@
 use super::*;
 use nanocm_core::wire::{MessageKind, RejectReason};
 
-const NEW: &str = "handle_datagram(REQ), new";
+pub(crate) const NEW: &str = "handle_datagram(REQ), new";
 const AGAIN: &str = "handle_datagram(REQ), duplicate";
 const REFUSED: &str = "handle_datagram(REQ), refused";
 const RTU: &str = "handle_datagram(RTU)";
@@ -11,35 +11,47 @@ const MRA: &str = "handle_datagram(MRA)";
 const DREQ: &str = "handle_datagram(DREQ)";
 const DREP: &str = "handle_datagram(DREP)";
 const REJ: &str = "handle_datagram(REJ)";
+const STALE: &str = "handle_datagram(REQ), stale";
+const LAP: &str = "handle_datagram(LAP), RoCE";
+const LAP_IB: &str = "handle_datagram(LAP), InfiniBand";
+const APR: &str = "handle_datagram(APR)";
 const GARBAGE: &str = "handle_datagram(garbage)";
 
-/// Opens `open` connections at full speed, then counts.
-pub(super) fn run(kinds: &mut Kinds, peers: Peers, timers: Timers, open: u32) {
-    let mut memory = memory(CONNS + BATCH);
+/// Opens connections at full speed, then counts.
+pub(crate) fn run(kinds: &mut Kinds, setting: Setting) {
+    let mut memory = memory(setting.room);
     let mut bench = Bench::new(&mut memory);
-    let listener = bench.cm.create_id(PortSpace::Tcp, 0).unwrap();
-    bench.cm.bind(listener, SocketAddr::new(B, PORT)).unwrap();
-    bench.cm.listen(listener, u32::MAX).unwrap();
-    for _ in 0..open {
-        let mut conns = bench.requests(peers, 1);
-        bench.accept(&mut conns, timers.timeout(bench.next));
-        if timers == Timers::None {
-            bench.stand(&mut conns);
-        } else {
-            bench.wait(&mut conns);
-        }
-    }
+    bench.listen_and_open(setting);
+    let peers = setting.peers;
     bench.kinds = Some(kinds);
-    for order in Order::ALL {
+    for &order in setting.rounds {
         bench.order = order;
         bench.whole_life(peers);
         bench.early_ends(peers);
+        bench.returning(peers);
         bench.noise(peers);
         bench.expect_silence();
     }
 }
 
 impl Bench<'_, '_> {
+    /// A listener, and so many connections through it.
+    pub(crate) fn listen_and_open(&mut self, setting: Setting) {
+        let Setting { peers, timers, open, .. } = setting;
+        let listener = self.cm.create_id(PortSpace::Tcp, 0).unwrap();
+        self.cm.bind(listener, SocketAddr::new(B, PORT)).unwrap();
+        self.cm.listen(listener, u32::MAX).unwrap();
+        for _ in 0..open {
+            let mut conns = self.requests(peers, 1);
+            self.accept(&mut conns, timers.timeout(self.next));
+            if timers == Timers::None {
+                self.stand(&mut conns);
+            } else {
+                self.wait(&mut conns);
+            }
+        }
+    }
+
     /// From the REQ to timewait's end, each message twice.
     fn whole_life(&mut self, peers: Peers) {
         let mut conns = self.requests(peers, BATCH);
@@ -52,6 +64,9 @@ impl Bench<'_, '_> {
         self.wait(&mut conns);
         self.stand(&mut conns);
         self.repeat_requests(&mut conns);
+        for conn in &conns {
+            self.receive(LAP, &conn.peer, &conn.peer.lap(conn.own_comm_id, conn.own_qpn));
+        }
 
         let ours = conns.split_off(conns.len() / 2);
         let mut theirs = conns;
@@ -140,6 +155,24 @@ impl Bench<'_, '_> {
         self.transmit_all(more.len());
     }
 
+    /// Peers that have lost their connections ask again with the same queue pairs.
+    fn returning(&mut self, peers: Peers) {
+        let mut conns = self.requests(peers, BATCH);
+        self.accept(&mut conns, None);
+        self.stand(&mut conns);
+        self.arrange(&mut conns);
+        for conn in &conns {
+            let again = Peer { comm_id: conn.peer.comm_id | 1 << 31, ..conn.peer };
+            self.receive(STALE, &again, &again.req(B, PORT));
+            self.event("DISCONNECTED");
+            // The REJ, and the DREQ in case the peer is alive after all.
+            self.transmit_all(2);
+        }
+        for conn in &conns {
+            self.destroy("destroy, over", conn);
+        }
+    }
+
     /// What concerns no connection.
     fn noise(&mut self, peers: Peers) {
         for i in 0..BATCH {
@@ -149,6 +182,11 @@ impl Bench<'_, '_> {
             self.receive(DREP, &peer, &peer.drep(unknown));
             self.receive(REJ, &peer, &peer.rej(unknown, MessageKind::REP));
             self.receive(DREQ, &peer, &peer.dreq(unknown, 1));
+            self.transmit();
+            self.receive(LAP, &peer, &peer.lap(unknown, 1));
+            self.receive(APR, &peer, &peer.apr(unknown));
+            let (path, mad) = (peer.infiniband_path(B), peer.lap(unknown, 1));
+            let _ = self.call(LAP_IB, |cm, now| cm.handle_datagram(now, &path, &mad));
             self.transmit();
             self.receive(REFUSED, &peer, &peer.req(B, PORT + 1));
             self.transmit();
@@ -168,7 +206,7 @@ impl Bench<'_, '_> {
     }
 
     /// Requests of new peers; their identifiers.
-    fn requests(&mut self, peers: Peers, count: u32) -> Vec<Conn> {
+    pub(crate) fn requests(&mut self, peers: Peers, count: u32) -> Vec<Conn> {
         let mut conns = Vec::new();
         for _ in 0..count {
             let own_qpn = self.number();
@@ -192,7 +230,7 @@ impl Bench<'_, '_> {
     }
 
     /// Accepts requests and takes the REPs.
-    fn accept(&mut self, conns: &mut [Conn], timeout: Option<Duration>) {
+    pub(crate) fn accept(&mut self, conns: &mut [Conn], timeout: Option<Duration>) {
         self.arrange(conns);
         for conn in conns.iter() {
             let mut param = ConnParam::new(conn.own_qpn);
@@ -213,7 +251,7 @@ impl Bench<'_, '_> {
     }
 
     /// The peers are ready to use their connections.
-    fn stand(&mut self, conns: &mut [Conn]) {
+    pub(crate) fn stand(&mut self, conns: &mut [Conn]) {
         self.arrange(conns);
         for conn in conns.iter() {
             self.receive(RTU, &conn.peer, &conn.peer.rtu(conn.own_comm_id));

@@ -10,7 +10,7 @@ use crate::port::{
 use crate::slots::{Chained, Link};
 use std::collections::BTreeSet;
 
-/// Binds, proposals, listeners, moves and releases: each result is what the module's table of rules
+/// Binds, proposals, listeners, moves, sharing and releases: each result is what the module's table of rules
 /// says of every owner, one by one; a refusal changes nothing; nothing is left in the end.
 pub fn ports(octets: &[u8]) {
     let mut input = Input::new(octets);
@@ -145,6 +145,7 @@ impl Pair<'_, '_> {
             (Some(owner), 5) => self.share(index, owner),
             (Some(owner), _) => self.relocate(index, owner),
         };
+        self.ports.audit(&self.ids, |id| id.held.is_some().then_some((id.held, id.local)));
         if let (true, Some(before)) = (refused, &before) {
             assert_eq!(self.state(), *before, "a refusal changes nothing");
         }
