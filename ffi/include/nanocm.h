@@ -372,6 +372,9 @@ typedef enum ncm_disposition {
     NCM_IGNORED_BACKLOG_FULL = 15,
     // Ignored: a message of alternate paths, which there are none of.
     NCM_IGNORED_UNSUPPORTED = 16,
+    // Ignored: as many connections are half open as may be, in all or from this source; the peer will
+    // repeat its request.
+    NCM_IGNORED_HALF_OPEN = 17,
 } ncm_disposition;
 
 // Options of an identifier (rdma_set_option). The first four have librdmacm's numbers.
@@ -509,6 +512,16 @@ typedef struct ncm_config {
     uint64_t sidr_first_retry;
     // For the application to accept or reject a request. Then it is rejected. Default 60 s.
     uint64_t accept_deadline;
+    // How many connections may be half open: requests that wait for the application's answer, or for
+    // the peer's RTU. One more is dropped, for its peer to repeat it. Default 0: as many as there is
+    // room for.
+    uint32_t half_open;
+    // How many answers a second go to strangers (REJ, DREP, SIDR_REP, APR that no connection owes), and
+    // how many at once after a pause. More are dropped. Default 1000; 0: no limit.
+    uint32_t answers_per_second;
+    // As half_open, for each remote address. Addresses are counted in 64 groups, by a keyed hash; those
+    // that fall into one share its limit. Default 0: none.
+    uint16_t half_open_per_source;
     // Port numbers for "any free port", both ends included. Default 32768 to 60999.
     uint16_t port_low;
     // See `port_low`.
@@ -536,12 +549,15 @@ typedef struct ncm_config {
     // The largest path MTU that our queue pairs take (code: 1 for 256 to 5 for 4096 octets). A REQ with
     // a larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
     uint8_t max_path_mtu;
+    // How often a REP is repeated, unless `ncm_conn_param.retries` says so; 255: as long as there is
+    // time. Who forges a REQ in somebody's name must not buy him many. Default 3.
+    uint8_t passive_retries;
     // 1: only the thread that calls ncm_init may use the engine; from others every call is
     // NCM_WRONG_THREAD. Not in builds without an operating system. Default 0: any thread may, one at
     // a time.
     uint8_t check_thread;
     // Zero.
-    uint8_t reserved[2];
+    uint8_t reserved[7];
 } ncm_config;
 
 // An IP address, or a GID, and a port. Make one with ncm_ipv4 or ncm_ipv6. This structure never
@@ -889,7 +905,7 @@ typedef struct ncm_counters {
     uint32_t stale;
     // Requests that named somebody else's queue pair (REJ 10), whose connection was left alone.
     uint32_t stale_spoofed;
-    // Answers dropped because there was no room for them.
+    // Answers dropped because there was no room for them, or a device went away.
     uint32_t replies_dropped;
     // Last words of destroyed connections dropped to make room for new ones.
     uint32_t farewells_dropped;
@@ -904,6 +920,8 @@ typedef struct ncm_counters {
     uint32_t backlog_full;
     // Datagram services that answered.
     uint32_t resolved;
+    // Answers to strangers not given because there were too many in a second.
+    uint32_t answers_limited;
 } ncm_counters;
 
 #ifdef __cplusplus

@@ -22,9 +22,9 @@ macro_rules! structs {
 structs! {
     ncm_capacity: 32;
     ncm_completion: 104;
-    ncm_config: 72;
+    ncm_config: 88;
     ncm_conn_param: 40 + 2 * size_of::<usize>();
-    ncm_counters: 208;
+    ncm_counters: 212;
     ncm_event: 360;
     ncm_frame: 88;
     ncm_peer_param: 44;

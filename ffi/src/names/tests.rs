@@ -68,8 +68,8 @@ fn dispositions_have_the_cores_names() {
         let place = place.unwrap_or_else(|| panic!("{} has no number in C", reason.name()));
         assert_eq!(text(ncm_disposition_name((FIRST_IGNORED + place) as u32)), reason.name());
     }
-    let last = ncm_disposition::NCM_IGNORED_UNSUPPORTED as usize;
-    assert_eq!(IGNORED[last - FIRST_IGNORED], IgnoreReason::Unsupported);
+    let last = ncm_disposition::NCM_IGNORED_HALF_OPEN as usize;
+    assert_eq!(IGNORED[last - FIRST_IGNORED], IgnoreReason::HalfOpen);
     assert_eq!(text(ncm_disposition_name(0)), "accepted");
     assert_eq!(text(ncm_disposition_name(1)), "duplicate");
     for unknown in [2, (FIRST_IGNORED + IGNORED.len()) as u32, u32::MAX] {

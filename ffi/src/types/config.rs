@@ -57,6 +57,16 @@ pub struct ncm_config {
     pub sidr_first_retry: u64,
     /// For the application to accept or reject a request. Then it is rejected. Default 60 s.
     pub accept_deadline: u64,
+    /// How many connections may be half open: requests that wait for the application's answer, or for
+    /// the peer's RTU. One more is dropped, for its peer to repeat it. Default 0: as many as there is
+    /// room for.
+    pub half_open: u32,
+    /// How many answers a second go to strangers (REJ, DREP, SIDR_REP, APR that no connection owes), and
+    /// how many at once after a pause. More are dropped. Default 1000; 0: no limit.
+    pub answers_per_second: u32,
+    /// As half_open, for each remote address. Addresses are counted in 64 groups, by a keyed hash; those
+    /// that fall into one share its limit. Default 0: none.
+    pub half_open_per_source: u16,
     /// Port numbers for "any free port", both ends included. Default 32768 to 60999.
     pub port_low: u16,
     /// See `port_low`.
@@ -84,12 +94,15 @@ pub struct ncm_config {
     /// The largest path MTU that our queue pairs take (code: 1 for 256 to 5 for 4096 octets). A REQ with
     /// a larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
     pub max_path_mtu: u8,
+    /// How often a REP is repeated, unless `ncm_conn_param.retries` says so; 255: as long as there is
+    /// time. Who forges a REQ in somebody's name must not buy him many. Default 3.
+    pub passive_retries: u8,
     /// 1: only the thread that calls ncm_init may use the engine; from others every call is
     /// NCM_WRONG_THREAD. Not in builds without an operating system. Default 0: any thread may, one at
     /// a time.
     pub check_thread: u8,
     /// Zero.
-    pub reserved: [u8; 2],
+    pub reserved: [u8; 7],
 }
 
 impl ncm_config {
@@ -105,6 +118,10 @@ impl ncm_config {
         config.timers.max_wait = Duration::from_nanos(self.max_wait);
         config.timers.sidr_first_retry = Duration::from_nanos(self.sidr_first_retry);
         config.timers.accept_deadline = Duration::from_nanos(self.accept_deadline);
+        config.half_open = self.half_open;
+        config.half_open_per_source = self.half_open_per_source;
+        config.answers_per_second = self.answers_per_second;
+        config.passive_retries = self.passive_retries;
         config.port_range = (self.port_low, self.port_high);
         config.comm_id_prefix = (self.comm_id_prefix, self.comm_id_prefix_bits);
         config.loopback_is_wildcard = flag(self.loopback_is_wildcard.into())?;
@@ -130,6 +147,9 @@ impl From<Config> for ncm_config {
             max_wait: nanos(config.timers.max_wait),
             sidr_first_retry: nanos(config.timers.sidr_first_retry),
             accept_deadline: nanos(config.timers.accept_deadline),
+            half_open: config.half_open,
+            answers_per_second: config.answers_per_second,
+            half_open_per_source: config.half_open_per_source,
             port_low: config.port_range.0,
             port_high: config.port_range.1,
             comm_id_prefix: config.comm_id_prefix.0,
@@ -141,8 +161,9 @@ impl From<Config> for ncm_config {
             max_cm_retries: config.max_cm_retries,
             target_ack_delay: config.target_ack_delay,
             max_path_mtu: config.max_path_mtu,
+            passive_retries: config.passive_retries,
             check_thread: 0,
-            reserved: [0; 2],
+            reserved: [0; 7],
         }
     }
 }

@@ -40,10 +40,13 @@ pub enum ncm_disposition {
     NCM_IGNORED_BACKLOG_FULL = 15,
     /// Ignored: a message of alternate paths, which there are none of.
     NCM_IGNORED_UNSUPPORTED = 16,
+    /// Ignored: as many connections are half open as may be, in all or from this source; the peer will
+    /// repeat its request.
+    NCM_IGNORED_HALF_OPEN = 17,
 }
 
 /// The reasons from NCM_IGNORED_LENGTH on.
-pub(crate) const IGNORED: [IgnoreReason; 14] = [
+pub(crate) const IGNORED: [IgnoreReason; 15] = [
     IgnoreReason::Length,
     IgnoreReason::BaseVersion,
     IgnoreReason::Class,
@@ -58,6 +61,7 @@ pub(crate) const IGNORED: [IgnoreReason; 14] = [
     IgnoreReason::WrongQpn,
     IgnoreReason::BacklogFull,
     IgnoreReason::Unsupported,
+    IgnoreReason::HalfOpen,
 ];
 
 /// The number of the first of [`IGNORED`].
@@ -109,7 +113,7 @@ pub struct ncm_counters {
     pub stale: u32,
     /// Requests that named somebody else's queue pair (REJ 10), whose connection was left alone.
     pub stale_spoofed: u32,
-    /// Answers dropped because there was no room for them.
+    /// Answers dropped because there was no room for them, or a device went away.
     pub replies_dropped: u32,
     /// Last words of destroyed connections dropped to make room for new ones.
     pub farewells_dropped: u32,
@@ -124,6 +128,8 @@ pub struct ncm_counters {
     pub backlog_full: u32,
     /// Datagram services that answered.
     pub resolved: u32,
+    /// Answers to strangers not given because there were too many in a second.
+    pub answers_limited: u32,
 }
 
 impl From<&Counters> for ncm_counters {
@@ -155,6 +161,7 @@ impl From<&Counters> for ncm_counters {
             bad_path_mtu: counters.bad_path_mtu,
             backlog_full: counters.backlog_full,
             resolved: counters.resolved,
+            answers_limited: counters.answers_limited,
         }
     }
 }

@@ -76,10 +76,11 @@ fn structures_have_no_padding() {
         ncm_port_key { size, space, local, held, reserved }
         ncm_capacity { size, ids, conns, replies, ports, gids, map, reserved }
         ncm_config {
-            size, default_backlog, seed, first_retry, deadline, max_wait, sidr_first_retry, accept_deadline, port_low,
+            size, default_backlog, seed, first_retry, deadline, max_wait, sidr_first_retry, accept_deadline, half_open,
+            answers_per_second, half_open_per_source, port_low,
             port_high, comm_id_prefix, comm_id_prefix_bits, loopback_is_wildcard, lenient,
             remote_cm_response_timeout, local_cm_response_timeout, max_cm_retries, target_ack_delay,
-            max_path_mtu, check_thread, reserved,
+            max_path_mtu, passive_retries, check_thread, reserved,
         }
         ncm_conn_param {
             size, qpn, timeout, retries, responder_resources, initiator_depth, retry_count,
@@ -108,6 +109,7 @@ fn structures_have_no_padding() {
             size, received, ignored, duplicates, sent, retransmitted, send_failed, no_listener,
             bad_ip_cm_header, bad_primary_path, bad_transport, no_resources, stale, stale_spoofed,
             replies_dropped, farewells_dropped, accept_overdue, established, bad_path_mtu, backlog_full, resolved,
+            answers_limited,
         }
     }
 }
@@ -173,6 +175,10 @@ fn the_config_comes_back_as_it_went() {
     config.local_cm_response_timeout = 4;
     config.default_backlog = 5;
     config.max_path_mtu = 4;
+    config.half_open = 6;
+    config.half_open_per_source = 7;
+    config.answers_per_second = 8;
+    config.passive_retries = 9;
     config.timers.sidr_first_retry = core::time::Duration::from_secs(9);
     let back = ncm_config::from(config).to_rust().unwrap();
     // `Debug` shows all but the seed.

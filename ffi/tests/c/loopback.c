@@ -617,6 +617,42 @@ static void devices_go_and_addresses_change(void)
     finish_both();
 }
 
+/* Half-open connections have a limit, strangers are not answered without end. */
+static void floods_are_limited(void)
+{
+    static unsigned char memory[64 * 1024] __attribute__((aligned(NCM_MEMORY_ALIGN)));
+    start_both(0);
+    ncm_capacity capacity;
+    ncm_config config;
+    ncm_cm *kept = world.b.cm;
+    OK(ncm_capacity_init(&capacity, sizeof capacity, 16));
+    OK(ncm_config_init(&config, sizeof config, 3));
+    config.half_open = 2;
+    config.answers_per_second = 5;
+    OK(ncm_init(memory, sizeof memory, &capacity, &config, &world.b.cm));
+    ncm_port_event port = {.size = sizeof port, .kind = NCM_GID_ADDED, .ca_guid = 1};
+    port.address = world.b.addr;
+    OK(ncm_handle_port_event(world.b.cm, world.now, &port));
+
+    ncm_id listener = listen_on(&world.b, 4420), asked[20];
+    for (int i = 0; i < 3; i++)
+        asked[i] = connect_to(4420);
+    for (int i = 3; i < 20; i++)
+        asked[i] = connect_to(4421); /* Where nobody listens. */
+    carry();
+    ncm_counters counters = {.size = sizeof counters};
+    OK(ncm_get_counters(world.b.cm, &counters));
+    CHECK(counters.ignored[NCM_IGNORED_HALF_OPEN] == 1);
+    CHECK(counters.no_listener == 17 && counters.answers_limited == 12);
+    for (int i = 0; i < 2; i++)
+        destroy(&world.b, expect(&world.b, NCM_EVENT_CONNECT_REQUEST).id);
+    for (int i = 0; i < 20; i++)
+        destroy(&world.a, asked[i]);
+    destroy(&world.b, listener);
+    finish_both();
+    OK(ncm_finish(kept));
+}
+
 /* Transports, path MTUs, backlogs: what a listener does not take, and how that reads. */
 static void listeners_are_choosy(void)
 {
@@ -693,6 +729,7 @@ int main(void)
     a_datagram_service_answers(1);
     listeners_are_choosy();
     devices_go_and_addresses_change();
+    floods_are_limited();
     a2_one_cause_one_errno();
     c1_status_is_kind_and_value();
     c3_the_peer_has_gone_already();
