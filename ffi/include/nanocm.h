@@ -56,7 +56,7 @@
 // Private data of ncm_disconnect: of a DREQ; a DREP takes four octets more.
 #define NCM_MAX_DISCONNECT_DATA 220
 
-// As many retransmissions as the time allows: `ncm_conn_param.retries`.
+// `ncm_conn_param.retries`: of a REQ as many as the time allows, of a REP `ncm_config.passive_retries`.
 #define NCM_RETRIES_DEFAULT 255
 
 // The reason that applications give with ncm_reject: "consumer".
@@ -547,10 +547,10 @@ typedef struct ncm_config {
     // Target ACK Delay of our REPs (code). Default 15.
     uint8_t target_ack_delay;
     // The largest path MTU that our queue pairs take (code: 1 for 256 to 5 for 4096 octets). A REQ with
-    // a larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
+    // a larger one, or one that is no path MTU, gets REJ 26, which names ours. Default 5.
     uint8_t max_path_mtu;
-    // How often a REP is repeated, unless `ncm_conn_param.retries` says so; 255: as long as there is
-    // time. Who forges a REQ in somebody's name must not buy him many. Default 3.
+    // How often a REP is repeated, unless `ncm_conn_param.retries` says so; at most 254. Who forges a
+    // REQ in somebody's name must not buy him many. Default 3.
     uint8_t passive_retries;
     // 1: only the thread that calls ncm_init may use the engine; from others every call is
     // NCM_WRONG_THREAD. Not in builds without an operating system. Default 0: any thread may, one at
@@ -634,7 +634,9 @@ typedef struct ncm_conn_param {
     // A hard end for this attempt, in nanoseconds, which no MRA extends. Default 0: the engine's
     // `deadline`, which one does.
     uint64_t timeout;
-    // Retransmissions after the first REQ or REP. Default NCM_RETRIES_DEFAULT.
+    // Retransmissions after the first REQ or REP, at most 254. Without an answer to the last of a REQ
+    // the attempt ends; after that of a REP there is silence until the time is up, unless the peer
+    // repeats its REQ. Default NCM_RETRIES_DEFAULT.
     uint8_t retries;
     // RDMA reads and atomics we can serve. Default 1.
     uint8_t responder_resources;
@@ -1130,8 +1132,8 @@ ncm_error ncm_handle_datagram(struct ncm_cm *cm,
                               uint32_t *disposition);
 
 // Time has passed: handles at most `budget` expired deadlines (0: as many as there are). What concerns
-// many identifiers (a device that is gone, a changed address) is told them first, 16 of them for each
-// unit of the budget. `*more`, which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
+// many identifiers (a device that is gone, a changed address) is told them beside that, 16 of them for
+// each unit of the budget. `*more`, which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
 // what the wire holds first.
 ncm_error ncm_handle_timeout(struct ncm_cm *cm,
                              uint64_t now,

@@ -41,8 +41,8 @@ pub unsafe extern "C" fn ncm_handle_datagram(
 }
 
 /// Time has passed: handles at most `budget` expired deadlines (0: as many as there are). What concerns
-/// many identifiers (a device that is gone, a changed address) is told them first, 16 of them for each
-/// unit of the budget. `*more`, which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
+/// many identifiers (a device that is gone, a changed address) is told them beside that, 16 of them for
+/// each unit of the budget. `*more`, which may be NULL, is 1 if more are due: call again when convenient. After a clock jump hand in
 /// what the wire holds first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncm_handle_timeout(

@@ -92,10 +92,10 @@ pub struct ncm_config {
     /// Target ACK Delay of our REPs (code). Default 15.
     pub target_ack_delay: u8,
     /// The largest path MTU that our queue pairs take (code: 1 for 256 to 5 for 4096 octets). A REQ with
-    /// a larger one gets REJ 26, which names ours. Default 5: whatever a REQ says.
+    /// a larger one, or one that is no path MTU, gets REJ 26, which names ours. Default 5.
     pub max_path_mtu: u8,
-    /// How often a REP is repeated, unless `ncm_conn_param.retries` says so; 255: as long as there is
-    /// time. Who forges a REQ in somebody's name must not buy him many. Default 3.
+    /// How often a REP is repeated, unless `ncm_conn_param.retries` says so; at most 254. Who forges a
+    /// REQ in somebody's name must not buy him many. Default 3.
     pub passive_retries: u8,
     /// 1: only the thread that calls ncm_init may use the engine; from others every call is
     /// NCM_WRONG_THREAD. Not in builds without an operating system. Default 0: any thread may, one at

@@ -34,7 +34,7 @@ const _: () = assert!(
         && NCM_MAX_DISCONNECT_DATA == limits::DREQ
 );
 
-/// As many retransmissions as the time allows: `ncm_conn_param.retries`.
+/// `ncm_conn_param.retries`: of a REQ as many as the time allows, of a REP `ncm_config.passive_retries`.
 pub const NCM_RETRIES_DEFAULT: u8 = 255;
 
 /// The transport of a connection's queue pair. Datagrams have no connection, but SIDR.
@@ -79,7 +79,9 @@ pub struct ncm_conn_param {
     /// A hard end for this attempt, in nanoseconds, which no MRA extends. Default 0: the engine's
     /// `deadline`, which one does.
     pub timeout: u64,
-    /// Retransmissions after the first REQ or REP. Default NCM_RETRIES_DEFAULT.
+    /// Retransmissions after the first REQ or REP, at most 254. Without an answer to the last of a REQ
+    /// the attempt ends; after that of a REP there is silence until the time is up, unless the peer
+    /// repeats its REQ. Default NCM_RETRIES_DEFAULT.
     pub retries: u8,
     /// RDMA reads and atomics we can serve. Default 1.
     pub responder_resources: u8,
