@@ -6,7 +6,9 @@ use super::app::{Action, App, ELSEWHERE, Step, nth, numbered, remember};
 use crate::addr::{Gid, Path, PortSpace, RocePath, ServiceId};
 use crate::testing::{Capacity, Memory, Peer, STARTS, comm_id, name};
 use crate::wire::roce::FrameFault;
-use crate::wire::{Apr, Lap, Mad, MessageKind, RejectReason, Rep, Req, SidrStatus};
+use crate::wire::{
+    ApStatus, Apr, IpCmHeader, Lap, Mad, MessageKind, Rej, RejectReason, Rep, Req, SidrStatus, View,
+};
 use crate::{Config, Instant};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -87,7 +89,8 @@ impl Ops<'_> {
                 World::Raw => self.raw(a, b, input),
                 World::Fault => self.fault(a),
                 World::Wait => self.wait(after(a), b),
-                World::Jump => self.now = self.now + after(a),
+                World::Jump if who & 1 == 0 => self.now = self.now + after(a),
+                World::Jump => self.look_back(after(a)),
                 World::Poll => self.poll(a, usize::from(b & 15)),
             }
         }
@@ -167,7 +170,7 @@ impl Ops<'_> {
             9 => path = ib_path(ours.into(), ip.into(), b & 0x20 == 0),
             10 => _ = req.set_service_id(ServiceId(u64::from(a) << 40)),
             11 => {
-                let header = crate::wire::IpCmHeader {
+                let header = IpCmHeader {
                     source_port: 9,
                     source: if a & 0x80 == 0 { v4(77).into() } else { Gid::V4_WILDCARD },
                     destination: if b & 1 == 0 { ours } else { v4(79) }.into(),
@@ -201,7 +204,7 @@ impl Ops<'_> {
             comm_id: theirs,
             guid: u64::from(who >> 4),
             qpn: 0x2_0000 | theirs & 0xffff,
-            tid: crate::wire::View::new(was).transaction_id(),
+            tid: View::new(was).transaction_id(),
         };
         let mut path = to;
         let (mut own, mut qpn) = (own, self.qpns.get(&own).copied().unwrap_or(0));
@@ -239,7 +242,7 @@ impl Ops<'_> {
         }
         if b & 15 == 10 && a & 15 == 12 {
             // The MTU that is offered.
-            crate::wire::Rej(&mut mad).set_additional_info(&[b & 0xf0]);
+            Rej(&mut mad).set_additional_info(&[b & 0xf0]);
         }
         self.say(path, mad);
     }
@@ -284,6 +287,13 @@ impl Ops<'_> {
         }
         self.now = end;
         let _ = self.app.cm.handle_timeout(self.now, budget);
+    }
+
+    /// A call brings a time that is over.
+    fn look_back(&mut self, time: Duration) {
+        let passed = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let earlier = Instant::from_nanos(self.now.as_nanos().saturating_sub(passed));
+        let _ = self.app.cm.handle_timeout(earlier, 1);
     }
 
     /// All is destroyed, and what is left to say is said.
@@ -338,6 +348,6 @@ fn apr(peer: &Peer, own: u32, b: u8) -> Mad {
     Apr::emit(&mut mad, peer.tid)
         .set_local_comm_id(peer.comm_id)
         .set_remote_comm_id(own)
-        .set_ap_status(crate::wire::ApStatus(b >> 4));
+        .set_ap_status(ApStatus(b >> 4));
     mad
 }

@@ -70,7 +70,9 @@ struct Pair<'s> {
     now: Instant,
     /// Under way.
     flights: Vec<(Path, Mad)>,
-    /// Nothing was lost, altered or made up so far; messages were late, out of order or repeated.
+    /// Nothing was lost, altered, made up or late so far, only out of order or repeated. Who gives up
+    /// while its messages are under way may leave the other side alone with a connection, as it does
+    /// with Linux: nobody answers an RTU.
     whole: bool,
 }
 
@@ -87,7 +89,10 @@ impl Pair<'_> {
         let link = Link::of(step.what);
         let flight = usize::from(who) % self.flights.len().max(1);
         match link {
-            Link::Time => self.wait(Duration::from_millis(1 << (a & 15) | u64::from(b))),
+            Link::Time => {
+                self.wait(Duration::from_millis(1 << (a & 15) | u64::from(b)));
+                self.whole = false;
+            }
             Link::Run => self.run(usize::from(a)),
             Link::Restart => self.whole = false,
             _ if self.flights.is_empty() => {}

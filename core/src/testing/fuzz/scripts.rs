@@ -152,7 +152,7 @@ pub(super) fn ops() -> Vec<Named> {
         let more = [changed[0], wait(0), changed[1], wait(0), REPLY, gone, wait(9), REPLY];
         seeds.push(named(&format!("{state}-changed"), MANUAL, &way, &more));
         let fails = act(Action::SendFailed, 0, 0, 0);
-        let more = [fails, wait(5), fails, wait(5), fails, wait(15), world(World::Jump, 0, 15, 0)];
+        let more = [fails, wait(5), fails, wait(5), fails, world(World::Jump, 1, 6, 0), wait(15)];
         seeds.push(named(&format!("{state}-fails"), MANUAL, &way, &more));
     }
     for settings in [0, 1, 2, 3, 4, 5, 6, 7, 32, 33] {
