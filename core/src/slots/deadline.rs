@@ -131,17 +131,13 @@ impl<'s> Deadlines<'s> {
     fn sink<T: Timed>(&mut self, slots: &mut [T], mut place: usize, entry: DeadlineEntry) {
         loop {
             let first = CHILDREN * place + 1;
-            let last = (first + CHILDREN).min(self.len());
-            if first >= last {
-                break;
-            }
-            let mut child = first;
-            for other in first + 1..last {
-                if self.entries[other].at.ahead_of(self.entries[child].at) < 0 {
-                    child = other;
+            let Some([head, others @ ..]) = self.heap().get(first..) else { break };
+            let (mut child, mut below) = (first, *head);
+            for (i, other) in others.iter().take(CHILDREN - 1).enumerate() {
+                if other.at.ahead_of(below.at) < 0 {
+                    (child, below) = (first + 1 + i, *other);
                 }
             }
-            let below = self.entries[child];
             if below.at.ahead_of(entry.at) >= 0 {
                 break;
             }
