@@ -13,6 +13,7 @@ SECONDS = 20
 test: unit features bare-metal c demo examples lab
 
 lint:
+	scripts/install-missing.sh c++=g++
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items

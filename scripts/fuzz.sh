@@ -9,6 +9,7 @@ shift
 cd "$(dirname "$0")/.."
 PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
+scripts/install-missing.sh c++=g++
 command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 corpus() {
     cargo run -q -p nanocm-core --features testing --example fuzz_corpus "$@"

@@ -592,7 +592,7 @@ typedef struct ncm_path {
     uint16_t pkey_index;
     // IB: which of our ports, as the transport numbers them.
     uint8_t port;
-    // IB: service level.
+    // IB: service level, at most 15.
     uint8_t sl;
     // IP TOS, or traffic class.
     uint8_t traffic_class;
@@ -679,7 +679,7 @@ typedef struct ncm_route {
     uint16_t pkey;
     // Path MTU code: 1 for 256 to 5 for 4096 octets. Default 3.
     uint8_t mtu;
-    // Packet rate code; 0 for the port's. Default 0.
+    // Packet rate code, at most 63; 0 for the port's. Default 0.
     uint8_t rate;
     // Packet lifetime code (4.096 us times 2^n), at most 31. Default 16, as Linux on RoCE.
     uint8_t packet_lifetime;
@@ -806,8 +806,6 @@ typedef struct ncm_event {
     uint32_t status;
     // An errno, a reason, a cause; never negative.
     uint32_t value;
-    // CONNECT_REQUEST, CONNECT_RESPONSE, and ESTABLISHED of a datagram service: what the peer offers.
-    struct ncm_peer_param peer;
     // How many octets of private data there are: the whole field of the message, as received.
     uint32_t private_data_len;
     // REJECTED: how many octets of additional information there are.
@@ -816,6 +814,9 @@ typedef struct ncm_event {
     uint8_t private_data[196];
     // REJECTED: the peer's additional information, zeros behind.
     uint8_t additional_info[72];
+    // CONNECT_REQUEST, CONNECT_RESPONSE, and ESTABLISHED of a datagram service: what the peer offers.
+    // This structure grows with it.
+    struct ncm_peer_param peer;
 } ncm_event;
 
 // How a frame (the UDP payload of a RoCEv2 packet) travels.

@@ -7,7 +7,7 @@
 //! * Memory is the caller's: asked for with `ncm_memory_size`, given to `ncm_init`. Nothing here
 //!   allocates, and no function but `ncm_init` keeps a pointer it was given.
 //! * A structure passed by pointer begins with its `size`, which the caller sets; so it can grow at
-//!   its end. The two that are parts of others, `ncm_addr` and `ncm_path`, never change.
+//!   its end. `ncm_addr` and `ncm_path`, parts of others, never change; the other two that are stand last.
 //! * What comes from C is not trusted: pointers are checked for NULL and alignment, lengths, flags and
 //!   enumerations for their range. A call that fails has changed nothing.
 //! * No panic crosses the border; see [`ncm_error_code::NCM_PANICKED`].

@@ -122,7 +122,12 @@ impl<'a> Held<'a> {
     fn new(door: &'a AtomicUsize, address: usize) -> Result<Held<'a>, ncm_error_code> {
         let [open, in_call, panicked] =
             [sign::OPEN, sign::IN_CALL, sign::PANICKED].map(|sign| sign.wrapping_add(address));
-        match swap_if(door, open, in_call) {
+        // Looked at first: what is no engine may be memory that cannot be written.
+        let seen = match door.load(Ordering::Relaxed) {
+            found if found == open => swap_if(door, open, in_call),
+            found => Err(found),
+        };
+        match seen {
             Ok(_) => Ok(Held { door, leaves: panicked }),
             Err(found) if found == in_call => Err(NCM_IN_CALL),
             Err(found) if found == panicked => Err(NCM_PANICKED),

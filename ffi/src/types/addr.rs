@@ -118,7 +118,7 @@ pub struct ncm_path {
     pub pkey_index: u16,
     /// IB: which of our ports, as the transport numbers them.
     pub port: u8,
-    /// IB: service level.
+    /// IB: service level, at most 15.
     pub sl: u8,
     /// IP TOS, or traffic class.
     pub traffic_class: u8,
@@ -152,7 +152,8 @@ impl ncm_path {
             IB => {
                 let mut path = nanocm_core::addr::IbPath::default();
                 (path.local, path.remote, path.lid) = (local, remote, self.lid);
-                (path.pkey_index, path.port, path.sl) = (self.pkey_index, self.port, self.sl);
+                (path.pkey_index, path.port) = (self.pkey_index, self.port);
+                path.sl = at_most(self.sl, 15)?;
                 path.flow_label = self.flow_label;
                 path.traffic_class = self.traffic_class;
                 path.hop_limit = self.hop_limit;

@@ -227,7 +227,7 @@ pub struct ncm_route {
     pub pkey: u16,
     /// Path MTU code: 1 for 256 to 5 for 4096 octets. Default 3.
     pub mtu: u8,
-    /// Packet rate code; 0 for the port's. Default 0.
+    /// Packet rate code, at most 63; 0 for the port's. Default 0.
     pub rate: u8,
     /// Packet lifetime code (4.096 us times 2^n), at most 31. Default 16, as Linux on RoCE.
     pub packet_lifetime: u8,
@@ -243,7 +243,7 @@ impl ncm_route {
         let mut route = Route::new(self.path.to_rust()?);
         route.pkey = self.pkey;
         route.mtu = at_most(self.mtu, 5)?;
-        route.rate = self.rate;
+        route.rate = at_most(self.rate, 63)?;
         route.packet_lifetime = at_most(self.packet_lifetime, 31)?;
         if route.mtu == 0 { Err(NCM_INVALID_VALUE) } else { Ok(route) }
     }

@@ -98,8 +98,6 @@ pub struct ncm_event {
     pub status: u32,
     /// An errno, a reason, a cause; never negative.
     pub value: u32,
-    /// CONNECT_REQUEST, CONNECT_RESPONSE, and ESTABLISHED of a datagram service: what the peer offers.
-    pub peer: ncm_peer_param,
     /// How many octets of private data there are: the whole field of the message, as received.
     pub private_data_len: u32,
     /// REJECTED: how many octets of additional information there are.
@@ -108,6 +106,9 @@ pub struct ncm_event {
     pub private_data: [u8; 196],
     /// REJECTED: the peer's additional information, zeros behind.
     pub additional_info: [u8; 72],
+    /// CONNECT_REQUEST, CONNECT_RESPONSE, and ESTABLISHED of a datagram service: what the peer offers.
+    /// This structure grows with it.
+    pub peer: ncm_peer_param,
 }
 
 impl ncm_event {
@@ -164,11 +165,11 @@ impl ncm_event {
             listener,
             status: status as u32,
             value,
-            peer: peer.into(),
             private_data_len,
             additional_info_len,
             private_data,
             additional_info,
+            peer: peer.into(),
         }
     }
 }

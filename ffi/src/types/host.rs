@@ -1,5 +1,6 @@
 //! Between the engine and its host: datagrams, questions and answers, changes of the ports.
 
+use crate::border::Struct;
 use super::{errno, ncm_addr, ncm_id, ncm_path, ncm_route};
 use crate::ncm_error_code;
 use crate::ncm_error_code::*;
@@ -162,12 +163,13 @@ impl ncm_completion {
         const FAILED: u32 = ncm_request_kind::NCM_FAILED as u32;
         const RESOLVE_ADDR: u32 = ncm_request_kind::NCM_RESOLVE_ADDR as u32;
         const RESOLVE_ROUTE: u32 = ncm_request_kind::NCM_RESOLVE_ROUTE as u32;
-        if self.kind != FAILED && (self.route.size as usize) < size_of::<ncm_route>() {
+        let sizes = <ncm_route as Struct>::FIRST_SIZE..=size_of::<ncm_route>();
+        if self.kind != FAILED && !sizes.contains(&(self.route.size as usize)) {
             return Err(NCM_BAD_SIZE);
         }
         let outcome = match self.kind {
             FAILED => Outcome::Failed(errno(self.error)?),
-            RESOLVE_ADDR => Outcome::AddrResolved { path: self.route.path.to_rust()? },
+            RESOLVE_ADDR => Outcome::AddrResolved { path: self.route.to_rust()?.path },
             RESOLVE_ROUTE => Outcome::RouteResolved { route: self.route.to_rust()? },
             _ => return Err(NCM_INVALID_VALUE),
         };
