@@ -1,7 +1,7 @@
 //! Between the engine and its host: datagrams, questions and answers, changes of the ports.
 
-use crate::border::Struct;
 use super::{errno, ncm_addr, ncm_id, ncm_path, ncm_route};
+use crate::border::Struct;
 use crate::ncm_error_code;
 use crate::ncm_error_code::*;
 use core::net::SocketAddr;

@@ -40,6 +40,12 @@ pub fn ops(octets: &[u8]) {
     config.comm_id_prefix = if settings & 4 != 0 { (0xa5, 8) } else { (0, 0) };
     config.max_path_mtu = if settings & 32 != 0 { 2 } else { 5 };
     config.default_backlog = 2;
+    if settings & 64 != 0 {
+        (config.half_open, config.half_open_per_source) = (2, 1);
+    }
+    if settings & 128 != 0 {
+        (config.answers_per_second, config.passive_retries) = (2, 0);
+    }
     let start = STARTS[input.below(STARTS.len())];
     let mut memory = Memory::new(capacity);
     let cm = memory.engine(config).expect("sound capacities");

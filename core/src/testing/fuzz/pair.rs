@@ -42,6 +42,10 @@ pub fn pair(octets: &[u8]) {
         config.port_range = (40_000, 40_007);
         config.timers.accept_deadline = Duration::from_secs(10);
         config.lenient = settings & 1 != 0;
+        if settings & 4 != 0 {
+            (config.half_open, config.half_open_per_source) = (2, 1);
+            (config.answers_per_second, config.passive_retries) = (2, 0);
+        }
         config.max_path_mtu = if settings & 2 != 0 && n & 1 == 1 { 2 } else { 5 };
         memory.engine(config).expect("sound capacities")
     });

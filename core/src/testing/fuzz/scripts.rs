@@ -155,7 +155,7 @@ pub(super) fn ops() -> Vec<Named> {
         let more = [fails, wait(5), fails, wait(5), fails, world(World::Jump, 1, 6, 0), wait(15)];
         seeds.push(named(&format!("{state}-fails"), MANUAL, &way, &more));
     }
-    for settings in [0, 1, 2, 3, 4, 5, 6, 7, 32, 33] {
+    for settings in [0, 1, 2, 3, 4, 5, 6, 7, 32, 33, 64, 128, 192] {
         let all: Script = ways().into_iter().flat_map(|(_, way)| way).collect();
         seeds.push(named(
             &format!("all-{settings}"),
@@ -163,6 +163,13 @@ pub(super) fn ops() -> Vec<Named> {
             &all,
             &[],
         ));
+    }
+    let requests: Script = (0..16).map(|n| world(World::Request, 0x10 * n, n & 3, 0)).collect();
+    let more = [wait(4), REPLY, act(Action::Accept, 1, 0, 3), wait(8), REPLY, PEERS_DREQ, wait(9)];
+    for settings in [0, 64, 128, 192] {
+        let head = [settings, 0x0f, 1, 0];
+        let way = [[LISTEN].as_slice(), &requests, &requests].concat();
+        seeds.push(named(&format!("flood-{settings}"), head, &way, &more));
     }
     seeds.extend(others());
     seeds.extend(kinds());
@@ -300,6 +307,7 @@ pub(super) fn pair() -> Vec<Named> {
     ];
     seeds.push(named("asked", head, &asked, &[]));
     seeds.push(named("mtu", [2, 3, 1, 0], &life, &[]));
+    seeds.push(named("limits", [4, 3, 1, 0], &life, &[]));
     let both = [LISTEN, b(LISTEN), act(Action::Next, 1, 0, 0), b(act(Action::Next, 1, 0, 0))];
     let next = [act(Action::Next, 1, 0, 0), b(act(Action::Next, 1, 0, 0))];
     let more = [next.as_slice(), &next, &[link(Link::Run, 0, 30, 0)], &next].concat();
