@@ -13,7 +13,7 @@ pub struct Report {
 impl Report {
     /// An empty table.
     pub fn new() -> Report {
-        println!("{:<58} {:>10}   {:<10}", "", "measured", "limit");
+        println!("{:<60} {:>10}   {:<10}", "", "measured", "limit");
         Report::default()
     }
 
@@ -38,7 +38,7 @@ impl Report {
 
     /// A number without a limit, to be looked at.
     pub fn info(&mut self, what: &str, measured: impl Shown) {
-        println!("  {what:<56} {:>10}", measured.shown());
+        println!("  {what:<58} {:>10}", measured.shown());
     }
 
     /// A remark to the line above.
@@ -48,7 +48,7 @@ impl Report {
 
     /// A budget that could not be measured: as bad as one that was missed.
     pub fn failed(&mut self, what: &str, why: impl Display) {
-        println!("  {what:<56} {:>10}   {why}", "FAILED");
+        println!("  {what:<58} {:>10}   {why}", "FAILED");
         self.over.push(what.to_owned());
     }
 
@@ -66,7 +66,7 @@ impl Report {
     fn gate(&mut self, what: &str, measured: &dyn Shown, sign: &str, limit: &dyn Shown, ok: bool) {
         let verdict = if ok { "ok" } else { "OVER" };
         let (measured, limit) = (measured.shown(), format!("{sign} {}", limit.shown()));
-        println!("  {what:<56} {measured:>10}   {limit:<10} {verdict}");
+        println!("  {what:<58} {measured:>10}   {limit:<10} {verdict}");
         if !ok {
             self.over.push(what.to_owned());
         }

@@ -72,7 +72,7 @@ pub fn worst(report: &mut Report) {
     }
     for (kind, spread) in &kinds.0 {
         let (typical, worst) = (spread.typical(), spread.worst());
-        let what = format!("{kind:<32} {typical:>5} … {worst:>5} of {:>5}", spread.len());
+        let what = format!("{kind:<36} {typical:>5} … {worst:>5} of {:>4}", spread.len());
         report.at_most(&what, worst as f64 / typical.max(1) as f64, RATIO);
     }
 }
