@@ -1,5 +1,5 @@
 # What can be done here; every part can be run by its own name. CI runs `lint`, `test`,
-# `bench`, `fuzz` and `coverage`.
+# `model`, `bench`, `fuzz` and `coverage`.
 
 CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
@@ -7,7 +7,7 @@ BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
 
 SECONDS = 20
 
-.PHONY: test lint unit features bare-metal c lab demo examples bench fuzz coverage
+.PHONY: test lint unit features bare-metal c lab demo examples model bench fuzz coverage
 
 # Everything, in the order in which it is likely to fail. Installs what it needs (Debian packages).
 test: unit features bare-metal c demo examples lab
@@ -57,6 +57,11 @@ examples:
 lab:
 	$(CARGO) build -q --release -p nanocm
 	std-shell/tests/lab/run $(SCENARIO)
+
+# Every state of small worlds, and how each ends; then faults, each of which must be caught. `make model SCENARIO=text` explores
+# what has that in its name, `make model SCENARIO=faults` plants faults alone.
+model:
+	$(CARGO) test -q --profile model -p nanocm-core --test model -- "$(SCENARIO)"
 
 # The budgets: instructions, bytes, ratios.
 bench:

@@ -201,6 +201,12 @@ impl<'s> Gids<'s> {
 
 #[cfg(feature = "testing")]
 impl Gids<'_> {
+    pub(crate) fn paint(&self, picture: &mut crate::testing::Picture) {
+        for entry in self.entries.iter() {
+            picture.put_all([entry.ca_guid, u64::from(entry.used), u64::from(entry.gone)]);
+        }
+    }
+
     /// The addresses in use are each found once, in order. A walk that panics.
     pub(crate) fn audit(&self) {
         let used = self.entries.iter().filter(|entry| entry.used).count();

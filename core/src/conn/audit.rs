@@ -17,6 +17,7 @@ impl Conns<'_> {
         self.deadlines.audit(slots);
         self.audit_lists();
         self.audit_indexes();
+        self.audit_flood();
         for (index, slot) in slots.iter().enumerate() {
             if self.table.is_live(index) {
                 self.audit_slot(index, removal);
@@ -133,7 +134,7 @@ impl Conns<'_> {
         }
     }
 
-    fn live(&self) -> impl Iterator<Item = (usize, &ConnSlot)> {
+    pub(super) fn live(&self) -> impl Iterator<Item = (usize, &ConnSlot)> {
         self.table.slots().iter().enumerate().filter(|(_, slot)| slot.generation() & 1 == 1)
     }
 
@@ -150,6 +151,12 @@ impl Conns<'_> {
     /// The identifier of a connection.
     pub(crate) fn owner(&self, index: usize) -> Option<usize> {
         self.slot(index).owner.get().filter(|_| self.table.is_live(index))
+    }
+
+    /// Communication IDs and queue pairs of a connection, its own first.
+    pub(crate) fn numbers(&self, index: usize) -> [(u32, u32); 2] {
+        let slot = self.slot(index);
+        [(slot.local_comm_id, slot.local_qpn), (slot.remote_comm_id, slot.remote_qpn)]
     }
 
     /// Whether a connection has a deadline.

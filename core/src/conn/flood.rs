@@ -83,6 +83,20 @@ impl Conns<'_> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Conns<'_> {
+    /// What is half open is counted, in all and by source. Panics where not.
+    pub(super) fn audit_flood(&self) {
+        let (mut half_open, mut by_source) = (0, [0u16; GROUPS]);
+        for (_, slot) in self.live().filter(|(_, slot)| slot.stage.is_half_open()) {
+            half_open += 1;
+            by_source[self.group(slot.path.remote_gid())] += 1;
+        }
+        assert_eq!(self.flood.half_open, half_open, "half-open connections");
+        assert_eq!(self.flood.by_source, by_source, "half-open connections by source");
+    }
+}
+
 impl Stage {
     /// Whether a stranger's request holds this slot and nothing stands yet.
     const fn is_half_open(&self) -> bool {

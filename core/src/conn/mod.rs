@@ -18,6 +18,8 @@ mod flood;
 pub mod limits;
 mod lookup;
 mod passive;
+#[cfg(feature = "testing")]
+mod picture;
 mod qp;
 mod reject;
 mod reply;

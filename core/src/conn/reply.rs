@@ -189,6 +189,26 @@ impl<'s> ReplyRing<'s> {
         self.slots.len()
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn paint(&self, picture: &mut crate::testing::Picture) {
+        for n in 0..self.len {
+            let reply = &self.slots[(self.first + n) % self.slots.len()];
+            for name in [reply.own_comm_id, reply.peers_comm_id] {
+                picture.name(u64::from(name));
+            }
+            picture.name(reply.tid);
+            picture.path(&reply.path);
+            let (kind, code) = match reply.what {
+                What::Drep => (0, 0),
+                What::Rej { of, reason } => (1 + u64::from(of.0), u64::from(reason.0)),
+                What::SidrRep(status) => (8, u64::from(status.0)),
+                What::Apr(status) => (9, u64::from(status.0)),
+            };
+            picture.put_all([kind, code]);
+        }
+        picture.put(self.len as u64);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -233,6 +233,16 @@ impl ConnSlot {
         self.bits & bits::TABLES
     }
 
+    #[cfg(feature = "testing")]
+    pub(super) fn bits(&self) -> u8 {
+        self.bits
+    }
+
+    #[cfg(feature = "testing")]
+    pub(super) fn holder(&self) -> u8 {
+        self.holds
+    }
+
     pub(super) fn enter(&mut self, tables: u8) {
         self.bits |= tables & bits::TABLES;
     }

@@ -53,10 +53,11 @@ impl Ids<'_> {
         };
         assert_eq!(holds, port, "identifier {index} in {state}: has it a port?");
         assert_eq!(conn.is_some(), connection, "identifier {index} in {state}: a connection?");
-        if let Stage::Listen { waiting, .. } = slot.stage {
+        if let Stage::Listen { waiting, backlog } = slot.stage {
             let handle = self.handle(index);
             let requests = self.live().filter(|(_, other)| other.listener() == handle).count();
             assert_eq!(waiting as usize, requests, "requests that listener {index} counts");
+            assert!(waiting <= backlog, "listener {index} takes more than its backlog");
         }
         let Some(conn) = conn else { return };
         let owner = conns.owner(conn);
@@ -71,6 +72,9 @@ impl Ids<'_> {
             _ => there == ConnState::Idle,
         };
         assert!(fits, "identifier {index} is in {state}, its connection in {there}");
+        let unanswered = matches!(there, ConnState::ReqRcvd | ConnState::SidrReqRcvd);
+        let waits = slot.listener().generation != 0;
+        assert_eq!(waits, unanswered, "identifier {index} in {there}: does its listener wait?");
         if there == ConnState::Idle {
             let asks = matches!(state, State::AddrQuery | State::RouteQuery);
             assert_eq!(asks, conns.has_deadline(conn), "identifier {index} in {state}: deadline?");
@@ -78,7 +82,7 @@ impl Ids<'_> {
         assert!(!active || slot.remote_port != 0 || !slot.remote.is_wildcard(), "no destination");
     }
 
-    fn live(&self) -> impl Iterator<Item = (usize, &IdSlot)> {
+    pub(super) fn live(&self) -> impl Iterator<Item = (usize, &IdSlot)> {
         self.table.slots().iter().enumerate().filter(|(_, slot)| slot.is_live())
     }
 

@@ -12,6 +12,8 @@ mod connect;
 mod destroy;
 mod listen;
 mod options;
+#[cfg(feature = "testing")]
+mod picture;
 mod resolve;
 mod slot;
 mod state;

@@ -229,6 +229,11 @@ impl IdSlot {
         self.flags & flag != 0
     }
 
+    #[cfg(feature = "testing")]
+    pub(super) fn flags(&self) -> u16 {
+        self.flags
+    }
+
     pub(super) fn set(&mut self, flag: u16, on: bool) {
         if on { self.flags |= flag } else { self.flags &= !flag }
     }

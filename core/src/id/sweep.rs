@@ -162,6 +162,15 @@ impl Cm<'_> {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Sweep {
+    pub(crate) fn paint(&self, picture: &mut crate::testing::Picture) {
+        let at = if self.visit.is_some() { 1 + u64::from(self.at) } else { 0 };
+        picture.put_all([at, u64::from(self.removal)]);
+        picture.list(self.changes.iter().map(|(_, left)| *left as usize));
+    }
+}
+
 /// All but a function's address.
 impl fmt::Debug for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -168,6 +168,19 @@ impl Deadlines<'_> {
         assert_eq!(set, self.len(), "a deadline is lost");
     }
 
+    /// The heap, as it decides the order of what falls due.
+    pub(crate) fn paint(
+        &self,
+        now: Tick,
+        nth: impl Fn(usize) -> usize,
+        picture: &mut crate::testing::Picture,
+    ) {
+        picture.list(self.heap().iter().map(|entry| nth(entry.index as usize)));
+        for entry in self.heap() {
+            picture.put(entry.at.ahead_of(now) as u64);
+        }
+    }
+
     /// How many have come.
     pub(crate) fn due(&self, now: Tick) -> usize {
         self.heap().iter().filter(|entry| entry.at.is_due(now)).count()

@@ -4,6 +4,7 @@
 pub mod fuzz;
 mod link;
 mod pair;
+mod picture;
 mod solo;
 mod watch;
 mod world;
@@ -11,6 +12,7 @@ mod world;
 pub use crate::memory::{Capacity, Memory};
 pub use link::{Faults, Flight, Link};
 pub use pair::{Node, Pair, Side, Told};
+pub use picture::{Picture, digest};
 pub use solo::{Brought, Peer, Solo, comm_id, is_terminal, name};
 pub use watch::{Phase, Watch};
 pub use world::{STARTS, World};

@@ -1,6 +1,7 @@
 //! What an application may be told, and when: one identifier at a time.
 
 use super::Watch;
+use crate::testing::Picture;
 use crate::{ConnState, Event, EventKind, Id, Path, PortSpace, State};
 use std::mem;
 
@@ -10,6 +11,8 @@ pub(super) struct Known {
     phase: Phase,
     /// The path it was given, or the host's.
     pub(super) route: Option<Path>,
+    /// The communication ID of its attempt, once it has sent one.
+    pub(super) comm_id: Option<u32>,
     /// ADDR_RESOLVED or ADDR_ERROR is to come; ROUTE_RESOLVED or ROUTE_ERROR.
     addr_asked: bool,
     route_asked: bool,
@@ -18,6 +21,14 @@ pub(super) struct Known {
     /// CONNECT_RESPONSE has come; TIMEWAIT_EXIT has.
     response: bool,
     timewait_over: bool,
+}
+
+impl Known {
+    pub(super) fn paint(&self, picture: &mut Picture) {
+        let flags = [self.addr_asked, self.route_asked, self.response, self.timewait_over];
+        picture.put(self.phase as u64);
+        picture.put_all(flags.map(u64::from));
+    }
 }
 
 /// Where the application thinks its attempt or connection is.
@@ -62,8 +73,8 @@ impl Watch<'_> {
         self.known.iter().map(|(&id, known)| (id, known.phase))
     }
 
-    /// What is known of an identifier that an operation has just found.
-    fn knows(&mut self, id: Id) -> &mut Known {
+    /// What is known of an identifier that the engine has just found.
+    pub(super) fn knows(&mut self, id: Id) -> &mut Known {
         self.known.get_mut(&id).unwrap_or_else(|| panic!("{id:?} is accepted and nobody has it"))
     }
 
@@ -110,7 +121,7 @@ impl Watch<'_> {
                 *known = Known { route, datagram, ..Known::default() };
             }
             Phase::Attempt if to.is_some() => {
-                (known.response, known.timewait_over) = (false, false);
+                (known.response, known.timewait_over, known.comm_id) = (false, false, None);
             }
             _ => {}
         }

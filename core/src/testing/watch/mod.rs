@@ -10,6 +10,7 @@
 //! | no event after `destroy`; no identifier that the application has not been told of | `app.rs` |
 //! | what the application was told is what the engine thinks | `app.rs` |
 //! | datagrams go to the connection's peer, or answer, once, one that has just come | `wire.rs` |
+//! | no communication ID comes twice | `wire.rs` |
 //! | counters add up: received = accepted + duplicates + ignored; sent is what came out | `wire.rs` |
 //! | a drain ends; `handle_timeout` handles what is due, and no more than its budget | here |
 //!
@@ -19,6 +20,7 @@ mod app;
 mod calls;
 mod wire;
 
+use crate::testing::Picture;
 use crate::{Cm, Id, Instant};
 use app::Known;
 pub use app::Phase;
@@ -62,6 +64,37 @@ impl<'s> Watch<'s> {
             changes: 0,
             stride: if slots <= SMALL { 1 } else { slots },
             audits: 0,
+        }
+    }
+
+    /// Looks at nothing until asked to.
+    pub fn look_away(&mut self) {
+        self.stride = usize::MAX / PATIENCE;
+    }
+
+    /// Looks at everything. All events have been fetched.
+    pub fn look(&mut self) {
+        self.nothing_to_tell();
+        self.audit();
+    }
+
+    /// Whether there are events, and datagrams, to be fetched.
+    pub fn has_more(&self) -> (bool, bool) {
+        (!self.cm.ids.is_silent(), !self.cm.conns.is_silent())
+    }
+
+    /// Communication ID and queue pair of an identifier's connection, then its peer's.
+    pub fn numbers(&self, id: Id) -> Option<[(u32, u32); 2]> {
+        let conn = self.cm.ids.conn(self.cm.ids.find(id)?)?;
+        Some(self.cm.conns.numbers(conn))
+    }
+
+    /// Adds the engine, and what the application knows, to a picture.
+    pub fn paint(&self, picture: &mut Picture) {
+        self.cm.paint(picture);
+        for (id, known) in &self.known {
+            picture.put(self.cm.ids.rank(id.index as usize));
+            known.paint(picture);
         }
     }
 

@@ -15,6 +15,8 @@ pub(super) struct Ledger {
     duplicates: u32,
     ignored: [u32; IgnoreReason::ALL.len()],
     sent: u32,
+    /// Of those, answers to strangers, which are never repeated.
+    answered: u32,
     pub(super) send_failed: u32,
     /// Datagrams that came since all was sent: each may be answered once.
     senders: BTreeMap<End, usize>,
@@ -47,7 +49,8 @@ impl Ledger {
         let ignored = self.ignored.iter().fold(0, |sum: u32, n| sum.wrapping_add(*n));
         let handled = self.accepted.wrapping_add(self.duplicates).wrapping_add(ignored);
         assert_eq!(counters.received, handled, "received = accepted + duplicates + ignored");
-        assert!(counters.retransmitted <= counters.sent, "more was repeated than sent");
+        let connections = self.sent.wrapping_sub(self.answered);
+        assert!(counters.retransmitted <= connections, "more was repeated than connections sent");
     }
 
     pub(super) fn disposed(&mut self, disposition: Disposition) {
@@ -85,16 +88,14 @@ impl Watch<'_> {
         let message = Message::parse(mad).unwrap_or_else(|why| panic!("no CM message: {why:?}"));
         let to = end(&transmit.path);
         if transmit.token.to_raw() == 0 {
+            self.ledger.answered = self.ledger.answered.wrapping_add(1);
             self.sent_without_connection(to, &message);
             return;
         }
         let (comm_id, _) = transmit.token.parts();
         let peers = match &message {
             Message::Req(_) | Message::SidrReq(_) => {
-                let route = self.route_of(comm_id);
-                assert_eq!(route, Some(to), "a REQ goes where nobody sent it");
-                self.ledger.asking.insert(comm_id, to);
-                return;
+                return self.sent_request(comm_id, to);
             }
             Message::Rep(rep) => rep.remote_comm_id(),
             Message::Rtu(rtu) => rtu.remote_comm_id(),
@@ -135,9 +136,15 @@ impl Watch<'_> {
         }
     }
 
-    /// Where the application, or the host, said that this connection's peer is.
-    fn route_of(&self, comm_id: u32) -> Option<End> {
-        let id = self.cm.ids.handle(self.cm.conns.owner_of(comm_id)?);
-        self.known.get(&id)?.route.as_ref().map(end)
+    /// It goes where the application, or the host, said that the peer is; each attempt has a number
+    /// that there was never before.
+    fn sent_request(&mut self, comm_id: u32, to: End) {
+        let owner = self.cm.conns.owner_of(comm_id).expect("whoever sends a REQ is there");
+        let known = *self.knows(self.cm.ids.handle(owner));
+        assert_eq!(known.route.as_ref().map(end), Some(to), "a REQ goes where nobody sent it");
+        let before = self.ledger.asking.insert(comm_id, to);
+        let repeats = known.comm_id == Some(comm_id);
+        assert_eq!(before.is_some(), repeats, "communication ID {comm_id:#x}: is it in use again?");
+        self.knows(self.cm.ids.handle(owner)).comm_id = Some(comm_id);
     }
 }
