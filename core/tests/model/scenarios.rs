@@ -1,4 +1,4 @@
-//! What may happen in the worlds that are explored. Each is finished in less than a minute.
+//! What may happen in the worlds that are explored. Each is finished in a minute or two.
 
 use crate::explore::{Report, explore};
 use crate::ports;
