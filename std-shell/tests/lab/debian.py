@@ -26,14 +26,33 @@ class Release(NamedTuple):
     suite: str
     kernel: str  # as people call it: "6.1"
     packages: Tuple[str, ...]
+    modules: Tuple[str, ...]  # those that it needs beyond what every kernel gets
 
 
-BOOKWORM = Release("bookworm", "6.1", (
-    "busybox-static",
-    "rdmacm-utils", "librdmacm1", "libibverbs1", "ibverbs-providers", "libnl-3-200", "libnl-route-3-200",
-    "iproute2", "libmnl0", "libelf1", "libbpf1", "libbsd0", "libmd0", "libcap2", "zlib1g",
-    "libc6", "libgcc-s1",
-))
+COMMON = ("busybox-static", "rdmacm-utils", "libibverbs1", "ibverbs-providers", "libnl-3-200", "libnl-route-3-200",
+          "iproute2", "libmnl0", "libbpf1", "libbsd0", "libmd0", "libcap2", "libxtables12", "zlib1g", "libc6",
+          "libgcc-s1")
+
+NEWER = (*COMMON, "librdmacm1t64", "libelf1t64", "libzstd1", "libselinux1", "libpcre2-8-0")
+
+# rdma_rxe asks for crc32 by name, so that no dependency brings it; kernels of 7.x have it built in.
+CRC32 = ("crc32_generic",)
+
+# In the order in which the lab boots them.
+RELEASES = (
+    Release("bookworm", "6.1", (*COMMON, "librdmacm1", "libelf1"), CRC32),
+    Release("trixie", "6.12", NEWER, CRC32),
+    Release("sid", "sid", NEWER, ()),
+)
+
+
+def releases(kernels):
+    """Those of these kernels; all for none."""
+    known = {release.kernel: release for release in RELEASES}
+    for kernel in kernels:
+        if kernel not in known:
+            raise Trouble(f"The lab has no kernel {kernel}; it has {', '.join(known)}.")
+    return [known[kernel] for kernel in kernels] or list(RELEASES)
 
 
 def unpacked(release):
@@ -66,7 +85,7 @@ def fetch(release, home):
     print(f"lab: fetching the {release.suite} guest's packages into {home} (about 90 MB, once)", flush=True)
     apt = Apt(release.suite, home / "apt")
     apt.run("apt-get", "update")
-    packages = [kernel_package(apt), *release.packages]
+    packages = [*kernel_packages(apt), *release.packages]
     apt.run("apt-get", "download", *packages, cwd=apt.debs)
     root = home / "root"
     shutil.rmtree(root, ignore_errors=True)
@@ -90,13 +109,14 @@ def unpack(deb, root):
     output(["sh", "-c", script, "unpack", str(deb), str(root)])
 
 
-def kernel_package(apt):
-    """The package behind the metapackage: linux-image-6.1.0-NN-amd64."""
+def kernel_packages(apt):
+    """The packages behind the metapackage: linux-image-6.1.0-NN-amd64, and those that newer kernels are split into."""
     depends = apt.run("apt-cache", "depends", "linux-image-amd64")
     found = re.search(r"Depends: (linux-image-\S+)", depends)
     if not found:
         raise Trouble(f"apt-cache names no kernel behind linux-image-amd64 but says:\n{depends}")
-    return found.group(1)
+    image = found.group(1)
+    return [image, *re.findall(r"Depends: (linux-(?:base|binary|modules)-\d\S+)", apt.run("apt-cache", "depends", image))]
 
 
 def kernel_version(root):

@@ -21,16 +21,21 @@ RDMA_DEVICE = "rxe0"
 IP = "/usr/bin/ip"
 
 
+class Gone(Trouble):
+    """The guest has died or hangs: nothing can be asked of it any more."""
+
+
 class Guest:
     """A context: entering boots and configures the guest, leaving kills it."""
 
     def __init__(self, release, root, folder):
         self.release, self.root, self.folder = release, root, folder
         self.console = folder / "console.log"
+        self.lives = True
 
     def __enter__(self):
         initramfs = self.folder / "initramfs.cpio"
-        image.build(self.root, initramfs)
+        image.build(self.release, self.root, initramfs)
         self.qemu = processes.start(self.command(initramfs), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     stderr=self.folder / "qemu.log")
         try:
@@ -69,6 +74,10 @@ class Guest:
             if not self.becomes_true(ping, 20):
                 raise Trouble(f"The guest's {ping} is not answered: the wire is cut. See {self.console}.")
 
+    def version(self):
+        """As in `uname -r`."""
+        return self.run("uname", "-r")[1].strip()
+
     def run(self, *command, limit=60):
         """Runs a program to its end; (exit status, output). One that is killed at the limit has status 137."""
         return self.shell.run(f"exec {shlex.join(command)}", limit)
@@ -86,6 +95,14 @@ class Guest:
     def start(self, *command):
         """Starts a program in the background."""
         return Background(self.shell, command)
+
+    def check(self):
+        """After a scenario: its programs are gone, and so must be all that they had; the kernel has not complained."""
+        if not self.becomes_true("! rdma resource show cm_id | grep -q .", 10):
+            raise Trouble(f"Linux still has CM identifiers: {self.shell.run('rdma resource show cm_id', 10)[1].strip()}")
+        status, text = self.shell.run("dmesg -c | grep -E 'BUG|WARNING|Oops|Call Trace|blocked for more than'", 10)
+        if status == 0:
+            raise Trouble(f"Linux complains: {text.strip()}")
 
     def state(self):
         """What is known of a guest that does not answer."""
@@ -107,7 +124,7 @@ class Shell:
             self.input.write(f"{limit} {script}\n".encode())
             self.input.flush()
         except BrokenPipeError:
-            raise Trouble(f"The guest is gone: {self.state()}") from None
+            raise Gone(f"The guest is gone: {self.state()}") from None
         return self.answer(limit + 30)
 
     def answer(self, seconds):
@@ -117,10 +134,10 @@ class Shell:
         while not (found := re.search(rb"\n\x01(\d+)\n\Z", heard)):
             ready, _, _ = select.select([self.output], [], [], max(0, end - time.monotonic()))
             if not ready:
-                raise Trouble(f"The guest has not answered for {seconds} s: {self.state()}")
+                raise Gone(f"The guest has not answered for {seconds} s: {self.state()}")
             piece = os.read(self.output.fileno(), 65536)
             if not piece:
-                raise Trouble(f"The guest is gone: {self.state()}")
+                raise Gone(f"The guest is gone: {self.state()}")
             heard += piece
         return int(found.group(1)), heard[:found.start()].decode(errors="replace")
 
@@ -133,7 +150,8 @@ class Background:
     def __init__(self, shell, command):
         Background.count += 1
         self.shell, self.log, self.end = shell, f"/tmp/{Background.count}.log", f"/tmp/{Background.count}.end"
-        job = f"{shlex.join(command)} >{self.log} 2>&1; echo $? >{self.end}"
+        self.shown = shlex.join(command)
+        job = f"{self.shown} >{self.log} 2>&1; echo $? >{self.end}"
         _, pid = shell.run(f"setsid sh -c {shlex.quote(job)} >/dev/null 2>&1 & echo $!", 10)
         self.group = int(pid)
 
@@ -146,5 +164,9 @@ class Background:
         status, text = self.shell.run(script, limit)
         return int(text) if status == 0 else None
 
+    def signal(self, name):
+        """Sends the program a signal, such as "STOP"."""
+        self.shell.run(f"kill -{name} -{self.group}", 10)
+
     def kill(self):
-        self.shell.run(f"kill -KILL -{self.group}", 10)
+        self.signal("KILL")

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import signal
 
 import processes
 from command import Trouble
@@ -29,18 +30,19 @@ class Program:
     def events(self, name):
         return [event for event in self.objects() if event.get("event") == name]
 
-    def comes_to_say(self, name):
-        """Waits for an event of that name."""
-        processes.eventually(lambda: self.events(name) or self.process.poll() is not None, PATIENCE)
+    def comes_to_say(self, name, limit=PATIENCE):
+        """Waits for an event of that name, and returns the first."""
+        processes.eventually(lambda: self.events(name) or self.process.poll() is not None, limit)
         if not self.events(name):
             raise Trouble(f"{self.shown} says no {name}: {self.last_words()}")
+        return self.events(name)[0]
 
-    def ends(self, status):
+    def ends(self, status, limit=PATIENCE):
         """Waits for its end, which must be with that exit status."""
-        processes.eventually(lambda: self.process.poll() is not None, PATIENCE)
+        processes.eventually(lambda: self.process.poll() is not None, limit)
         ended = self.process.poll()
         if ended is None:
-            raise Trouble(f"{self.shown} still runs after {PATIENCE} s: {self.last_words()}")
+            raise Trouble(f"{self.shown} still runs after {limit} s: {self.last_words()}")
         if ended != status:
             raise Trouble(f"{self.shown} has exit status {ended}, not {status}: {self.last_words()}")
 
@@ -53,6 +55,10 @@ class Program:
     def last_words(self):
         said = (self.out.read_text() + self.err.read_text()).strip().splitlines()
         return " / ".join(said[-2:]) or "it is silent"
+
+    def signal(self, name):
+        """Sends it a signal, such as "STOP"."""
+        self.process.send_signal(signal.Signals[f"SIG{name}"])
 
     def kill(self):
         processes.stop(self.process)

@@ -14,11 +14,18 @@ TAP = "tap0"
 # family -> the host's address, the guest's address, prefix length
 ADDRESSES = {"v4": ("10.99.0.1", "10.99.0.2", 24), "v6": ("fd00:99::1", "fd00:99::2", 64)}
 
+# Another of the host's: one address has one CM.
+SECOND = {"v4": "10.99.0.3", "v6": "fd00:99::3"}
+
 CLONE_NEWNET = 0x40000000
 
 
 def host_address(family):
     return ADDRESSES[family][0]
+
+
+def second_address(family):
+    return SECOND[family]
 
 
 def guest_address(family):
@@ -49,8 +56,11 @@ def raise_tap():
     output(["ip", "tuntap", "add", TAP, "mode", "tap"])
     output(["ip", "link", "set", TAP, "address", "52:54:00:00:00:01"])
     allow_ipv6()
-    for host, _, prefix in ADDRESSES.values():
+    for family, (host, _, prefix) in ADDRESSES.items():
         output(["ip", "address", "add", f"{host}/{prefix}", "dev", TAP, *nodad(host)])
+        # Deprecated: nobody takes it who is not told to.
+        output(["ip", "address", "add", f"{SECOND[family]}/{prefix}", "dev", TAP, "preferred_lft", "0",
+                *nodad(SECOND[family])])
     output(["ip", "link", "set", TAP, "up"])
 
 

@@ -5,9 +5,18 @@ A scenario is a file in scenarios/ with
     a docstring       what happens, in a sentence
     PROVIDERS         nanocm's, as in `--provider`: one variant of the scenario for each,
     FAMILIES          and for each of these address families
-    MESSAGES          how often each CM message must be on the wire; none other, and none twice
+    MESSAGES          how often each CM message must be on the wire, retransmissions not counted: a number, or the
+                      least and the most; none other
     play(stage, provider, family)
                       what Linux runs, what nanocm runs, and what must be seen on both sides
+
+and, where it differs from a clean wire between healthy programs,
+
+    KERNELS           those that have what it needs; all without it
+    REPEATED          the messages that may be retransmitted
+    INCOMPLETE        how many connections may lack a message of their end
+    UNREACHABLE       True if ICMP may say that nobody has UDP port 4791
+    wire(trace)       sentences about what else is wrong with the capture (packets.Trace)
 """
 
 import importlib
@@ -31,6 +40,10 @@ class Variant(NamedTuple):
 
     def play(self, stage):
         self.module.play(stage, self.provider, self.family)
+
+    def has(self, name, otherwise):
+        """What the scenario says of itself, where it need not."""
+        return getattr(self.module, name, otherwise)
 
 
 def variants():
@@ -60,7 +73,7 @@ class Stage:
 
     def __init__(self, guest, binary, folder):
         self.guest, self.binary, self.folder = guest, binary, folder
-        self.servers, self.programs = [], []
+        self.started, self.programs = [], []
 
     def __enter__(self):
         return self
@@ -68,9 +81,9 @@ class Stage:
     def __exit__(self, *_):
         for program in self.programs:
             program.kill()
-        for command, server in self.servers:
-            server.kill()
-            self.log(command, server.output())
+        for command, background in self.started:
+            background.kill()
+            self.log(command, background.output())
 
     def linux(self, *command, limit=60):
         """Runs a program in the guest to its end; (exit status, output)."""
@@ -79,18 +92,24 @@ class Stage:
         self.log(command, f"{text.rstrip()}\nexit status {status}")
         return status, text
 
+    def linux_start(self, *command):
+        """Starts a program in the guest and leaves it running."""
+        command = [str(word) for word in command]
+        background = self.guest.start(*command)
+        self.started.append((command, background))
+        return background
+
     def linux_server(self, port, *command):
         """Starts a program in the guest that listens on an RDMA port, and waits until it does."""
-        command = [str(word) for word in command]
-        server = self.guest.start(*command)
-        self.servers.append((command, server))
+        server = self.linux_start(*command)
         listening = f"rdma resource show cm_id | grep -q 'state LISTEN .*:{port} '"
-        expect(self.guest.becomes_true(listening, PATIENCE), f"`{' '.join(command)}` does not listen on port {port}")
+        expect(self.guest.becomes_true(listening, PATIENCE), f"`{server.shown}` does not listen on port {port}")
         return server
 
     def nanocm(self, verb, *arguments):
         """Starts nanocm on the host's side."""
-        program = Program(self.binary, [verb, *arguments], self.folder / f"nanocm-{verb}")
+        stem = self.folder / f"nanocm-{len(self.programs) + 1}-{verb}"
+        program = Program(self.binary, [verb, *arguments], stem)
         self.programs.append(program)
         return program
 
@@ -108,6 +127,11 @@ def expect(condition, sentence):
 def here(family, port):
     """ADDR:PORT on nanocm's side."""
     return network.endpoint(network.host_address(family), port)
+
+
+def beside(family, port):
+    """ADDR:PORT on nanocm's side again, but at another address, for a second nanocm."""
+    return network.endpoint(network.second_address(family), port)
 
 
 def there(family, port):
