@@ -156,6 +156,9 @@ impl Reporter {
                 format!("{peer} rejected {local}: {} (reason {})", reason.text(), reason.0)
             }
             EventKind::Unreachable(_) => format!("{peer} does not answer {local}"),
+            EventKind::ConnectError(_) => {
+                format!("{peer} was not answered by {local} in time, and is rejected")
+            }
             EventKind::Disconnected(cause) => {
                 format!("{local} and {peer} are disconnected ({})", cause.name())
             }

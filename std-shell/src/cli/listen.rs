@@ -6,6 +6,7 @@ use super::failure::check_length;
 use super::output::{Failure, Outcome};
 use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
+use super::unanswered::Unanswered;
 use nanocm::core::Id as Handle;
 use nanocm::core::conn::limits;
 use nanocm::{
@@ -39,6 +40,12 @@ pub(crate) struct Args {
     /// How many requests may wait for an answer; 0 stands for 1024
     #[arg(long, value_name = "N", default_value_t = 0)]
     backlog: u32,
+    /// Milliseconds from a request to its answer, as of an application that thinks
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    accept_after: u64,
+    /// Milliseconds after which a request without answer is rejected
+    #[arg(long, value_name = "MS", default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..))]
+    accept_deadline: u64,
     /// Report the end of timewait too
     #[arg(long)]
     verbose: bool,
@@ -72,7 +79,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     check_length(&args.private_data.0, answer, limit)?;
     let address = provider::ip(args.address)?;
     let mut signals = Signals::take().map_err(signals::failure)?;
-    let cm = args.provider.cm(CONNECTIONS)?;
+    let cm = args.provider.cm_with(CONNECTIONS, |config| {
+        config.timers.accept_deadline = Duration::from_millis(args.accept_deadline);
+    })?;
     let channel = cm.channel()?;
     let listener = cm.create_id(&channel, args.space.into())?;
     listener.bind(address)?;
@@ -83,6 +92,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         listener: listener.handle(),
         reporter: Reporter::new(args.json, args.space.into()),
         qpn: (args.space == Space::Udp).then(|| cm.next_qpn()),
+        unanswered: Unanswered::default(),
         connections: HashMap::new(),
         over: HashSet::new(),
         answered: VecDeque::new(),
@@ -92,6 +102,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     server.reporter.listening(listener.handle(), local)?;
     loop {
         server.take_events(&channel)?;
+        server.answer_some()?;
         if server.is_done() {
             return Ok(());
         }
@@ -99,7 +110,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
             drop(listener);
             return server.stop(&channel);
         }
-        signals.wait(&[cm.as_fd(), channel.as_fd()], None).map_err(signals::failure)?;
+        let wake = server.unanswered.next();
+        signals.wait(&[cm.as_fd(), channel.as_fd()], wake).map_err(signals::failure)?;
     }
 }
 
@@ -121,6 +133,7 @@ struct Server<'a> {
     reporter: Reporter,
     /// Of a datagram service, which has one.
     qpn: Option<u32>,
+    unanswered: Unanswered,
     connections: HashMap<Handle, Id>,
     /// Which identifiers have been counted as ended.
     over: HashSet<Handle>,
@@ -164,7 +177,7 @@ impl Server<'_> {
         match event.kind {
             EventKind::ConnectRequest { .. } => {
                 if let Some(id) = event.take_request() {
-                    return self.answer(&event, id);
+                    return self.receive(event, id);
                 }
             }
             EventKind::Disconnected(_) => {
@@ -188,9 +201,16 @@ impl Server<'_> {
                 self.forget(event.id);
             }
             EventKind::TimewaitExit => self.forget(event.id),
-            EventKind::Rejected(_) | EventKind::Unreachable(_) | EventKind::ConnectError(_) => {
+            EventKind::Rejected(_) | EventKind::Unreachable(_) => {
                 self.ended += 1;
                 self.forget(event.id);
+            }
+            // Not answered in time: the engine has rejected it.
+            EventKind::ConnectError(_) => {
+                let waiting = self.unanswered.remove(event.id);
+                if let Some(id) = waiting.or_else(|| self.connections.remove(&event.id)) {
+                    self.keep_answered(id);
+                }
             }
             _ => {}
         }
@@ -198,9 +218,32 @@ impl Server<'_> {
     }
 
     fn forget(&mut self, id: Handle) {
+        self.unanswered.remove(id);
         self.connections.remove(&id);
         self.over.remove(&id);
         self.reporter.forget(id);
+    }
+
+    /// A request, to be answered now or later.
+    fn receive(&mut self, request: Event, id: Id) -> Outcome {
+        if self.args.accept_after == 0 {
+            return self.answer(&request, id);
+        }
+        let at = Instant::now() + Duration::from_millis(self.args.accept_after);
+        self.unanswered.insert(at, request, id);
+        Ok(())
+    }
+
+    /// Answers whoever has waited long enough.
+    fn answer_some(&mut self) -> Outcome {
+        for _ in 0..EVENTS_PER_TURN {
+            if self.is_done() {
+                break;
+            }
+            let Some((request, id)) = self.unanswered.pop_due(Instant::now()) else { break };
+            self.answer(&request, id)?;
+        }
+        Ok(())
     }
 
     fn answer(&mut self, request: &Event, id: Id) -> Outcome {
@@ -231,17 +274,31 @@ impl Server<'_> {
             }
         };
         if is_last {
-            self.ended += 1;
-            self.over.insert(request.id);
-            self.answered.push_back((Instant::now(), id));
+            self.keep_answered(id);
         } else {
             self.connections.insert(request.id, id);
         }
         Ok(())
     }
 
-    /// Disconnects all and waits a little for the peers to agree.
+    /// It has had its only answer.
+    fn keep_answered(&mut self, id: Id) {
+        self.ended += 1;
+        self.over.insert(id.handle());
+        self.answered.push_back((Instant::now(), id));
+    }
+
+    /// Rejects who waits, disconnects all and waits a little for the peers to agree.
     fn stop(&mut self, channel: &EventChannel) -> Outcome {
+        while let Some((request, id)) = self.unanswered.pop() {
+            let reason = self.args.reject.unwrap_or(RejectReason::CONSUMER);
+            if id.reject(reason, &[]).is_ok() {
+                self.reporter.rejected_by_us(&request, self.listener, reason)?;
+                self.keep_answered(id);
+            } else {
+                self.connections.insert(request.id, id);
+            }
+        }
         let until = Deadline::after(GRACE);
         for id in self.connections.values() {
             if id.conn_state() == ConnState::Established {

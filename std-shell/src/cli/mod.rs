@@ -12,6 +12,7 @@
 //! | `provider.rs` | `--provider` |
 //! | `source.rs` | `--from` |
 //! | `signals.rs` | SIGINT and SIGTERM as something to poll |
+//! | `unanswered.rs` | the requests to `listen` that wait for their answer |
 //! | `decode.rs`, `states.rs`, … | a subcommand each |
 //!
 //! A further subcommand is one more file with `Args` and `run`, and a line in [`Command`] and in
@@ -33,6 +34,7 @@ mod signals;
 mod source;
 mod states;
 mod summary;
+mod unanswered;
 
 use std::process::ExitCode;
 

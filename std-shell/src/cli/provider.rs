@@ -53,7 +53,17 @@ impl Provider {
 
     /// A connection manager that the caller drives, with room for `connections`.
     pub(crate) fn cm(&self, connections: usize) -> Result<Cm, Stop> {
-        let config = Config::new(random_seed()?);
+        self.cm_with(connections, |_| {})
+    }
+
+    /// The same, with a configuration of one's own.
+    pub(crate) fn cm_with(
+        &self,
+        connections: usize,
+        set: impl FnOnce(&mut Config),
+    ) -> Result<Cm, Stop> {
+        let mut config = Config::new(random_seed()?);
+        set(&mut config);
         let mut capacity = Capacity::of(connections);
         capacity.replies = 256;
         Ok(Cm::over(self.transport()?, config, capacity, Drive::Caller)?)

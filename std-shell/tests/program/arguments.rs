@@ -33,6 +33,8 @@ fn each_mistake_ends_with_2_and_a_sentence() {
         ("listen 10.0.0.1:1 --space sdp", "tcp, udp"),
         ("listen 10.0.0.1:1 --backlog many", "--backlog"),
         ("listen 10.0.0.1:1 --count -3", "-3"),
+        ("listen 10.0.0.1:1 --accept-after soon", "--accept-after"),
+        ("listen 10.0.0.1:1 --accept-deadline 0", "--accept-deadline"),
         ("resolve 10.0.0.1", "the port is missing"),
         ("resolve 10.0.0.1:0", "port 0 can't be connected to"),
         ("resolve 10.0.0.1:1 --timeout 0", "--timeout"),

@@ -16,5 +16,6 @@ mod output;
 mod resolve;
 mod signals;
 mod states;
+mod thinking;
 mod unanswered;
 mod vanished;
