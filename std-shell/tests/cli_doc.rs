@@ -113,6 +113,7 @@ fn the_causes_are_those_in_the_sources() {
         "provider.rs",
         "listen.rs",
         "connect.rs",
+        "resolve.rs",
         "decode.rs",
         "demo/mod.rs",
     ];

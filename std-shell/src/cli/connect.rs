@@ -8,7 +8,7 @@ use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
 use super::source;
 use nanocm::core::wire::{Mad, Req};
-use nanocm::core::{Id as Handle, ServiceId};
+use nanocm::core::{Counters, Id as Handle, ServiceId};
 use nanocm::{
     Cause, Cm, ConnParam, ConnState, Error, Event, EventChannel, EventKind, Id, IdOption,
     PortSpace, Rejection,
@@ -54,23 +54,33 @@ pub(crate) struct Args {
     /// Report the end of timewait too
     #[arg(long)]
     verbose: bool,
+    /// Say in the end what was counted, such as datagrams that were ignored
+    #[arg(long)]
+    counters: bool,
     /// One JSON object a line instead of sentences
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args, counted: &mut Option<Counters>) -> Outcome {
     let peer = provider::ip(args.address)?;
     check_length(&args.private_data.0, "REQ", Req::<&Mad>::CONSUMER_DATA)?;
     let mut signals = Signals::take().map_err(signals::failure)?;
     let lingering = if args.verbose { LINGERING } else { 0 };
     let room = (args.count as usize).min(args.parallel as usize + lingering);
     let cm = args.provider.cm(room)?;
-    let source = source::open(&cm, args.from, peer)?;
+    let outcome = connect(args, &cm, room, peer, &mut signals);
+    *counted = args.counters.then(|| cm.counters());
+    outcome
+}
+
+/// Until all have been made, or a signal comes.
+fn connect(args: &Args, cm: &Cm, room: usize, peer: SocketAddr, signals: &mut Signals) -> Outcome {
+    let source = source::open(cm, args.from, peer)?;
     let channel = cm.channel()?;
     let mut client = Client {
         args,
-        cm: &cm,
+        cm,
         channel: &channel,
         source,
         peer,
@@ -85,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         failures: 0,
         stop_at: None,
     };
-    client.run(&mut signals)?;
+    client.run(signals)?;
     client.conclude()
 }
 

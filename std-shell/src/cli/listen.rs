@@ -7,12 +7,13 @@ use super::output::{Failure, Outcome};
 use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
 use super::unanswered::Unanswered;
-use nanocm::core::Id as Handle;
 use nanocm::core::conn::limits;
+use nanocm::core::{Counters, Id as Handle};
 use nanocm::{
     Cm, ConnParam, ConnState, Deadline, Event, EventChannel, EventKind, Id, PortSpace, RejectReason,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     /// Report the end of timewait too
     #[arg(long)]
     verbose: bool,
+    /// Say in the end what was counted, such as datagrams that were ignored
+    #[arg(long)]
+    counters: bool,
     /// One JSON object a line instead of sentences
     #[arg(long)]
     pub(crate) json: bool,
@@ -70,7 +74,7 @@ impl From<Space> for PortSpace {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Outcome {
+pub(crate) fn run(args: &Args, counted: &mut Option<Counters>) -> Outcome {
     let (answer, limit) = match (args.space, args.reject) {
         (Space::Tcp, None) => ("REP", limits::REP),
         (Space::Tcp, Some(_)) => ("REJ", limits::REJ),
@@ -82,13 +86,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let cm = args.provider.cm_with(CONNECTIONS, |config| {
         config.timers.accept_deadline = Duration::from_millis(args.accept_deadline);
     })?;
+    let outcome = serve(args, &cm, address, &mut signals);
+    *counted = args.counters.then(|| cm.counters());
+    outcome
+}
+
+/// Until it is done, or a signal comes.
+fn serve(args: &Args, cm: &Cm, address: SocketAddr, signals: &mut Signals) -> Outcome {
     let channel = cm.channel()?;
     let listener = cm.create_id(&channel, args.space.into())?;
     listener.bind(address)?;
     listener.listen(args.backlog)?;
     let mut server = Server {
         args,
-        cm: &cm,
+        cm,
         listener: listener.handle(),
         reporter: Reporter::new(args.json, args.space.into()),
         qpn: (args.space == Space::Udp).then(|| cm.next_qpn()),

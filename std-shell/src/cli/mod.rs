@@ -9,6 +9,7 @@
 //! | `record.rs` | a message as a JSON object |
 //! | `events.rs` | an event as a JSON object or a sentence |
 //! | `failure.rs` | the library's errors as the program reports them |
+//! | `counters.rs` | `--counters` |
 //! | `provider.rs` | `--provider` |
 //! | `source.rs` | `--from` |
 //! | `signals.rs` | SIGINT and SIGTERM as something to poll |
@@ -20,6 +21,7 @@
 
 mod args;
 mod connect;
+mod counters;
 mod decode;
 mod demo;
 mod events;
@@ -89,13 +91,24 @@ pub(crate) fn run() -> ExitCode {
 fn execute(command: &Command) -> ExitCode {
     match command {
         Command::Demo(args) => output::exit(args.json, demo::run(args)),
-        Command::Listen(args) => output::exit(args.json, listen::run(args)),
-        // Unread, it has not made all its connections.
-        Command::Connect(args) => match connect::run(args) {
-            Err(output::Stop::Unread) => ExitCode::FAILURE,
-            outcome => output::exit(args.json, outcome),
-        },
-        Command::Resolve(args) => output::exit(args.json, resolve::run(args)),
+        Command::Listen(args) => {
+            let mut counted = None;
+            let outcome = listen::run(args, &mut counted);
+            counters::exit_counted(args.json, outcome, counted)
+        }
+        Command::Connect(args) => {
+            let mut counted = None;
+            match connect::run(args, &mut counted) {
+                // It has not made all its connections.
+                Err(output::Stop::Unread) => ExitCode::FAILURE,
+                outcome => counters::exit_counted(args.json, outcome, counted),
+            }
+        }
+        Command::Resolve(args) => {
+            let mut counted = None;
+            let outcome = resolve::run(args, &mut counted);
+            counters::exit_counted(args.json, outcome, counted)
+        }
         Command::Decode(args) => output::exit(args.json, decode::run(args)),
         Command::States(args) => output::exit(false, states::run(args)),
     }

@@ -9,6 +9,7 @@ mod wire;
 
 mod addresses;
 mod arguments;
+mod counters;
 mod demo;
 mod events;
 mod many;
