@@ -1,10 +1,11 @@
-//! Values that several subcommands take: addresses, private data, reject reasons.
+//! Values that subcommands take: addresses, private data, reject reasons, queue pair numbers.
 //!
 //! Each function is a clap value parser. Its error says what is wrong and what is accepted; clap puts the
 //! argument's name before it and ends the program with 2.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 
 use nanocm_core::addr::Gid;
 use nanocm_core::wire::RejectReason;
@@ -84,6 +85,22 @@ pub(crate) fn reject_reason(text: &str) -> Result<RejectReason, String> {
             .into()
     })
 }
+
+/// A queue pair's number, decimal or hexadecimal; 0 and 1 are every port's own.
+pub(crate) fn qpn(text: &str) -> Result<u32, String> {
+    let qpn = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    let is_number = text.bytes().all(|b| b.is_ascii_alphanumeric());
+    qpn.ok().filter(|qpn| is_number && QPNS.contains(qpn)).ok_or_else(|| {
+        let (first, last) = (QPNS.start(), QPNS.end());
+        format!("it is no queue pair number; it is {first} to {last} ({last:#x})")
+    })
+}
+
+/// The numbers that queue pairs of programs have.
+pub(crate) const QPNS: RangeInclusive<u32> = 2..=0xff_ffff;
 
 const FORMS: &str = "an address is written 1.2.3.4:PORT, [IPv6]:PORT, [fe80::1%eth0]:PORT or \
                      gid:[fe80::2:c903:0:1]:PORT";
@@ -233,6 +250,18 @@ mod tests {
         assert!(private_data("0x12").unwrap_err().contains("'x'"));
         assert!(private_data("é0").unwrap_err().contains("'é'"));
         assert!(private_data("123").unwrap_err().contains("3 digits"));
+    }
+
+    #[test]
+    fn a_queue_pair_number_has_24_bits() {
+        for (text, number) in
+            [("2", 2), ("0x2a", 42), ("16777215", 0xff_ffff), ("0xFFFFFF", 0xff_ffff)]
+        {
+            assert_eq!(qpn(text), Ok(number));
+        }
+        for wrong in ["0", "1", "16777216", "0x1000000", "-2", "+2", "0x+2", "0x", "2a", ""] {
+            assert!(qpn(wrong).unwrap_err().contains("2 to 16777215 (0xffffff)"), "{wrong}");
+        }
     }
 
     #[test]

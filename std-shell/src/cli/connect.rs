@@ -1,6 +1,6 @@
 //! `nanocm connect`: one connection or many, a few at a time, and what becomes of each.
 
-use super::args::{self, Address, PrivateData};
+use super::args::{self, Address, PrivateData, QPNS};
 use super::events::Reporter;
 use super::failure::check_length;
 use super::output::{Failure, Outcome};
@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// Type of service of the packets
     #[arg(long, value_name = "N")]
     tos: Option<u8>,
+    /// The first connection's queue pair number; the others count up from it (default: from a random one)
+    #[arg(long, value_name = "N", value_parser = args::qpn)]
+    qpn: Option<u32>,
     /// Report the end of timewait too
     #[arg(long)]
     verbose: bool,
@@ -89,6 +92,7 @@ fn connect(args: &Args, cm: &Cm, room: usize, peer: SocketAddr, signals: &mut Si
         holds: BTreeSet::new(),
         lingering: HashMap::new(),
         room,
+        qpn: args.qpn,
         started: 0,
         made: 0,
         first_failure: None,
@@ -105,6 +109,14 @@ const LINGERING: usize = 16_384;
 
 /// After a signal peers have so long to agree to the end.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// The queue pair number of the next connection.
+fn next_qpn(next: &mut Option<u32>, cm: &Cm) -> u32 {
+    let Some(qpn) = *next else { return cm.next_qpn() };
+    let (first, last) = (*QPNS.start(), *QPNS.end());
+    *next = Some(if qpn == last { first } else { qpn + 1 });
+    qpn
+}
 
 /// One connection on its way.
 struct Attempt {
@@ -128,6 +140,8 @@ struct Client<'a> {
     lingering: HashMap<Handle, Id>,
     /// For so many connections, lingering ones included.
     room: usize,
+    /// The next one, if it is not the connection manager that counts.
+    qpn: Option<u32>,
     started: u32,
     made: u32,
     first_failure: Option<Failure>,
@@ -203,7 +217,7 @@ impl Client<'_> {
                 self.go_on(event.id, resolving);
             }
             EventKind::RouteResolved => {
-                let mut param = ConnParam::new(self.cm.next_qpn());
+                let mut param = ConnParam::new(next_qpn(&mut self.qpn, self.cm));
                 param.private_data = &self.args.private_data.0;
                 param.timeout = Some(left);
                 param.retries = self.args.retries;

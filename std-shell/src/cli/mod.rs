@@ -2,7 +2,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `args.rs` | values that several subcommands take: addresses, private data, reject reasons |
+//! | `args.rs` | values that subcommands take: addresses, private data, reject reasons, queue pair numbers |
 //! | `output.rs` | what a subcommand prints and how it ends: JSON lines, sentences, exit codes |
 //! | `summary.rs` | the fields of a message that matter, as short texts |
 //! | `ladder/` | conversations drawn as message ladders |

@@ -21,6 +21,7 @@ fn each_mistake_ends_with_2_and_a_sentence() {
         ("connect 10.0.0.1:1 --timeout 0", "--timeout"),
         ("connect 10.0.0.1:1 --retries 300", "--retries"),
         ("connect 10.0.0.1:1 --tos 256", "--tos"),
+        ("connect 10.0.0.1:1 --qpn 1", "it is 2 to 16777215"),
         ("connect 10.0.0.1:1 --private-data 123", "3 digits"),
         ("connect 10.0.0.1:1 --private-data zz", "'z' is not a hexadecimal digit"),
         ("connect 10.0.0.1:1 --provider tcp", "expected udp, raw, umad:CA/PORT or kernel"),

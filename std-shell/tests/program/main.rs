@@ -13,6 +13,7 @@ mod counters;
 mod demo;
 mod events;
 mod many;
+mod numbers;
 mod output;
 mod resolve;
 mod signals;
