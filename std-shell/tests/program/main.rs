@@ -10,6 +10,7 @@ mod wire;
 mod addresses;
 mod arguments;
 mod counters;
+mod crossing;
 mod demo;
 mod events;
 mod many;

@@ -43,3 +43,26 @@ fn without_one_each_run_has_others() {
     // By chance once in four millions.
     assert!(all[0].abs_diff(all[2]) > 1, "{all:?}");
 }
+
+/// The number says that it is the same queue pair: the old connection cannot stand any more.
+#[test]
+fn a_program_that_was_killed_may_come_back_with_its_number() {
+    isolated!();
+    let (mut listener, local) = listen("127.0.0.2:7471 --counters");
+    let connect = format!("connect {local} --from 127.0.0.1 --qpn 0x1234 --json");
+    let mut client = start(&format!("{connect} --hold 60000"));
+    client.event("ESTABLISHED");
+    let old = listener.event("CONNECT_REQUEST");
+    listener.event("ESTABLISHED");
+    client.signal("KILL");
+    client.end();
+    let client = run(&connect);
+    assert_eq!(client.events()[0]["reason"], 10);
+    client.failed("ECONNREFUSED", "rejected");
+    let gone = listener.event("DISCONNECTED");
+    assert_eq!((&gone["id"], &gone["cause"]), (&old["id"], &"peer".into()));
+    run(&connect).with(0);
+    listener.signal("TERM");
+    let counted = listener.end().with(0).events().pop().unwrap();
+    assert_eq!(counted["stale"], 1, "{counted}");
+}

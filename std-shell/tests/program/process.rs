@@ -248,6 +248,34 @@ impl Neighbour {
         Neighbour(child)
     }
 
+    /// What 10.9.0.1 and 10.9.0.3 send to each other vanishes from now on.
+    pub(crate) fn cut(&self) {
+        self.direct("02:00:00:00:00:09", "02:00:00:00:00:09");
+    }
+
+    /// And now it arrives again.
+    pub(crate) fn mend(&self) {
+        let address = |namespace: &str, name: &str| {
+            sh(&format!("{namespace} ip -br link show {name}"))
+                .split_whitespace()
+                .nth(2)
+                .unwrap()
+                .to_owned()
+        };
+        let there = format!("nsenter -t {} -n", self.0.id());
+        let (left, right) = (address("", "left"), address(&there, "right"));
+        self.direct(&right, &left);
+    }
+
+    /// Which link-layer addresses the two take each other to have.
+    fn direct(&self, right: &str, left: &str) {
+        sh(&format!(
+            "ip neigh replace 10.9.0.3 lladdr {right} dev left nud permanent
+             nsenter -t {} -n ip neigh replace 10.9.0.1 lladdr {left} dev right nud permanent",
+            self.0.id()
+        ));
+    }
+
     pub(crate) fn start(&self, arguments: &str) -> Program {
         let mut command = Command::new("nsenter");
         let pid = self.0.id().to_string();
