@@ -30,12 +30,13 @@ class Program:
     def events(self, name):
         return [event for event in self.objects() if event.get("event") == name]
 
-    def comes_to_say(self, name, limit=PATIENCE):
-        """Waits for an event of that name, and returns the first."""
-        processes.eventually(lambda: self.events(name) or self.process.poll() is not None, limit)
-        if not self.events(name):
-            raise Trouble(f"{self.shown} says no {name}: {self.last_words()}")
-        return self.events(name)[0]
+    def comes_to_say(self, name, limit=PATIENCE, times=1):
+        """Waits for so many events of that name, and returns the first."""
+        processes.eventually(lambda: len(self.events(name)) >= times or self.process.poll() is not None, limit)
+        said = self.events(name)
+        if len(said) < times:
+            raise Trouble(f"{self.shown} says {name} {len(said)} times, not {times}: {self.last_words()}")
+        return said[0]
 
     def ends(self, status, limit=PATIENCE):
         """Waits for its end, which must be with that exit status."""

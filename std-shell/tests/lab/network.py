@@ -14,8 +14,8 @@ TAP = "tap0"
 # family -> the host's address, the guest's address, prefix length
 ADDRESSES = {"v4": ("10.99.0.1", "10.99.0.2", 24), "v6": ("fd00:99::1", "fd00:99::2", 64)}
 
-# Another of the host's: one address has one CM.
-SECOND = {"v4": "10.99.0.3", "v6": "fd00:99::3"}
+# More of the host's: one address has one CM.
+MORE = {"v4": ("10.99.0.3", "10.99.0.4", "10.99.0.5"), "v6": ("fd00:99::3", "fd00:99::4", "fd00:99::5")}
 
 CLONE_NEWNET = 0x40000000
 
@@ -25,7 +25,12 @@ def host_address(family):
 
 
 def second_address(family):
-    return SECOND[family]
+    return other_address(family, 1)
+
+
+def other_address(family, which):
+    """The first, second or third of its other addresses."""
+    return MORE[family][which - 1]
 
 
 def guest_address(family):
@@ -46,7 +51,7 @@ def enter_namespace():
 
 
 def raise_tap():
-    """Makes the tap with both its addresses usable at once: no duplicate address detection to wait for."""
+    """Makes the tap with all its addresses usable at once: no duplicate address detection to wait for."""
     try:
         os.close(os.open("/dev/net/tun", os.O_RDWR))
     except OSError as error:
@@ -58,9 +63,9 @@ def raise_tap():
     allow_ipv6()
     for family, (host, _, prefix) in ADDRESSES.items():
         output(["ip", "address", "add", f"{host}/{prefix}", "dev", TAP, *nodad(host)])
-        # Deprecated: nobody takes it who is not told to.
-        output(["ip", "address", "add", f"{SECOND[family]}/{prefix}", "dev", TAP, "preferred_lft", "0",
-                *nodad(SECOND[family])])
+        # Deprecated: nobody takes them who is not told to.
+        for more in MORE[family]:
+            output(["ip", "address", "add", f"{more}/{prefix}", "dev", TAP, "preferred_lft", "0", *nodad(more)])
     output(["ip", "link", "set", TAP, "up"])
 
 

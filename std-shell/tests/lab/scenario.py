@@ -129,9 +129,9 @@ def here(family, port):
     return network.endpoint(network.host_address(family), port)
 
 
-def beside(family, port):
-    """ADDR:PORT on nanocm's side again, but at another address, for a second nanocm."""
-    return network.endpoint(network.second_address(family), port)
+def beside(family, port, which=1):
+    """ADDR:PORT on nanocm's side again, but at another address (of three), for a second nanocm."""
+    return network.endpoint(network.other_address(family, which), port)
 
 
 def there(family, port):
