@@ -98,8 +98,10 @@ fn connect(args: &Args, cm: &Cm, room: usize, peer: SocketAddr, signals: &mut Si
         first_failure: None,
         failures: 0,
         stop_at: None,
+        stay_until: None,
     };
     client.run(signals)?;
+    client.stay(signals)?;
     client.conclude()
 }
 
@@ -109,6 +111,10 @@ const LINGERING: usize = 16_384;
 
 /// After a signal peers have so long to agree to the end.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// After the answer to a peer's DREQ. As passive side it repeats what is not answered after our REQs' Local CM Response
+/// Timeout, 1.07 s.
+const STAY: Duration = Duration::from_secs(2);
 
 /// The queue pair number of the next connection.
 fn next_qpn(next: &mut Option<u32>, cm: &Cm) -> u32 {
@@ -148,6 +154,8 @@ struct Client<'a> {
     failures: u32,
     /// Set by a signal.
     stop_at: Option<Instant>,
+    /// Set by a peer's DREQ.
+    stay_until: Option<Instant>,
 }
 
 impl Client<'_> {
@@ -174,6 +182,19 @@ impl Client<'_> {
                 self.interrupt();
             }
         }
+    }
+
+    /// A peer that does not get our answer to its DREQ asks again, and nobody else would answer it. A signal cuts this short.
+    fn stay(&self, signals: &mut Signals) -> Outcome {
+        while self.stop_at.is_none()
+            && let Some(until) = self.stay_until.filter(|until| *until > Instant::now())
+            && !signals.arrived()
+        {
+            signals.wait(&[self.cm.as_fd()], Some(until)).map_err(signals::failure)?;
+            // No identifier is left to have events.
+            self.channel.try_next()?;
+        }
+        Ok(())
     }
 
     fn start_some(&mut self) {
@@ -235,6 +256,7 @@ impl Client<'_> {
                 self.reporter.event(&event, None)?;
                 if attempt.id.conn_state() == ConnState::DreqRcvd {
                     let _ = attempt.id.disconnect();
+                    self.stay_until = Some(Instant::now() + STAY);
                 }
                 self.made += 1;
                 if let Some(id) = self.finish(event.id)

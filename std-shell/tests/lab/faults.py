@@ -20,6 +20,9 @@ TC = "/usr/sbin/tc"  # by its path, since busybox's shell prefers a `tc` of its 
 IP = "/usr/bin/ip"
 MIRROR = "ifb0"  # the device through which packets for Linux take a detour, since only what leaves a device can be held up
 
+# What a filter does with a packet that gets lost. After a `drop` on its way out Soft-RoCE would know, and send it again.
+LOSE = "trap"
+
 # From the beginning of an IPv4 header without options: where UDP has its destination port, and a MAD its attribute.
 UDP_PORT_AT = 20 + 2
 ATTRIBUTE_AT = 20 + 8 + 12 + 8 + 16
@@ -54,17 +57,18 @@ def loses(guest, direction, message, times=1):
     attribute = next(code for code, name in packets.MESSAGES.items() if name == message)
     guest.must(TC, "qdisc", "add", "dev", NETDEV, "clsact")
     try:
-        # A policer reversed: what is within its burst is dropped, what exceeds it passes. It forgets ten octets a second.
+        # A policer reversed: what is within its burst is lost, what exceeds it passes. It forgets ten octets a second.
         guest.must(TC, "filter", "add", "dev", NETDEV, direction, "protocol", "ip", "u32",
                    "match", "u16", str(packets.ROCE_PORT), "0xffff", "at", str(UDP_PORT_AT),
                    "match", "u16", str(attribute), "0xffff", "at", str(ATTRIBUTE_AT),
                    "action", "police", "rate", "80bit", "burst", str(times * PACKET + PACKET // 2),
-                   "conform-exceed", "ok/drop")
+                   "conform-exceed", f"ok/{LOSE}")
         yield
         _, shown = guest.run(TC, "-s", "filter", "show", "dev", NETDEV, direction)
-        lost = re.search(r"dropped (\d+)", shown)
-        if lost is None or int(lost.group(1)) != times:
-            raise Trouble(f"Of {message} {lost.group(1) if lost else 'no'} were lost, not {times}.")
+        counted = re.search(r"(\d+) pkts? \(dropped 0, overlimits (\d+)", shown)
+        lost = int(counted[1]) - int(counted[2]) if counted else 0
+        if lost != times:
+            raise Trouble(f"Of {message} {lost} were lost, not {times}.")
     finally:
         guest.must(TC, "qdisc", "del", "dev", NETDEV, "clsact")
 
@@ -75,7 +79,7 @@ def cut(guest):
     guest.must(TC, "qdisc", "add", "dev", NETDEV, "clsact")
     try:
         for direction in (TO_LINUX, FROM_LINUX):
-            guest.must(TC, "filter", "add", "dev", NETDEV, direction, "matchall", "action", "drop")
+            guest.must(TC, "filter", "add", "dev", NETDEV, direction, "matchall", "action", LOSE)
         yield
     finally:
         guest.must(TC, "qdisc", "del", "dev", NETDEV, "clsact")

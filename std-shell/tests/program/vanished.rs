@@ -2,6 +2,7 @@
 
 use crate::isolated;
 use crate::process::*;
+use std::time::Duration;
 
 /// The listener keeps the old connection, and serves the new one.
 #[test]
@@ -38,5 +39,19 @@ fn a_listener_that_was_killed_serves_again() {
     }
     // The new one has never heard of the connection, and says that it may go.
     assert_eq!(client.event("DISCONNECTED")["cause"], "local");
+    client.end().with(0);
+}
+
+/// The answer to a peer that disconnects may be lost: whoever gave it is there when the peer asks again, a second later.
+#[test]
+fn a_connecting_side_stays_to_answer_a_disconnect_again() {
+    isolated!();
+    let (listener, local) = listen("127.0.0.2:7471");
+    let mut client = start(&format!("connect {local} --hold 60000 --json"));
+    client.event("ESTABLISHED");
+    listener.signal("TERM");
+    listener.end().with(0);
+    assert_eq!(client.event("DISCONNECTED")["cause"], "peer");
+    client.silent_for(Duration::from_millis(1500));
     client.end().with(0);
 }
