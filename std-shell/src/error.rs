@@ -147,7 +147,8 @@ impl Cause {
                 Some("start a connection manager there")
             }
             Cause::Unreachable(_) | Cause::TimedOut => Some(
-                "see whether a connection manager runs there, and whether UDP 4791 gets through",
+                "see whether a connection manager runs there, whether its application answers, and \
+                 whether UDP 4791 gets through",
             ),
             _ => None,
         }

@@ -10,6 +10,7 @@ import struct
 import zlib
 from typing import NamedTuple
 
+import network
 from command import Trouble
 
 ICMP, UDP, ICMPV6 = 1, 17, 58
@@ -20,6 +21,17 @@ CM_CLASS = 0x07
 
 MESSAGES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 0x15: "DREQ", 0x16: "DREP",
             0x17: "SIDR_REQ", 0x18: "SIDR_REP", 0x19: "LAP", 0x1A: "APR"}
+
+# In the MAD. A REQ's is behind the IP CM header of 36 octets.
+PRIVATE_DATA_AT = {"REQ": 24 + 140 + 36, "REJ": 24 + 84, "REP": 24 + 36, "RTU": 24 + 8, "DREQ": 24 + 12, "DREP": 24 + 8}
+
+# Those that scenarios ask for: first bit and width, behind the MAD's header of 24 octets.
+FIELDS = {
+    "REQ": {"remote_cm_response_timeout": (43 * 8, 5), "local_cm_response_timeout": (47 * 8, 5), "pkey": (48 * 8, 16),
+            "max_cm_retries": (51 * 8, 4), "local_ack_timeout": (95 * 8, 5)},
+    "MRA": {"service_timeout": (9 * 8, 5)},
+    "REJ": {"rejected": (8 * 8, 2), "reason": (10 * 8, 16)},
+}
 
 
 def message_name(attribute):
@@ -33,10 +45,15 @@ class Message(NamedTuple):
     dst: str
     attribute: int
     mad: bytes
+    time: float  # seconds since the epoch
 
     @property
     def name(self):
         return message_name(self.attribute)
+
+    @property
+    def from_linux(self):
+        return self.src in map(network.guest_address, network.ADDRESSES)
 
     @property
     def local_id(self):
@@ -46,30 +63,40 @@ class Message(NamedTuple):
     def remote_id(self):
         return self.mad[28:32]
 
+    def field(self, name):
+        at, width = FIELDS[self.name][name]
+        return int.from_bytes(self.mad[24:], "big") >> (232 * 8 - at - width) & (1 << width) - 1
+
+    @property
+    def private_data(self):
+        """The whole field, but in a REQ only what is the application's."""
+        return self.mad[PRIVATE_DATA_AT[self.name]:]
+
 
 class Trace:
     """A capture's CM messages, and the frames with faults that no capture of the lab may have."""
 
-    def __init__(self):
+    def __init__(self, kernel):
+        self.kernel = kernel  # Linux's, as in `--kernel`
         self.messages, self.retransmissions, self.sent = [], [], set()
         self.bad_icrc, self.unreachable = [], []
         self.conversations = collections.defaultdict(set)  # (requester, responder, requester's ID) -> messages' names
 
     def read(self, path):
-        for frame, packet in enumerate(frames(path), 1):
+        for frame, (time, packet) in enumerate(frames(path), 1):
             ip = ip_packet(packet)
             if ip is not None and ip.is_unreachable():
                 self.unreachable.append(frame)
             if ip is not None and ip.is_roce():
-                self.take(frame, ip)
+                self.take(frame, time, ip)
 
-    def take(self, frame, ip):
+    def take(self, frame, time, ip):
         if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
         mad = ip.cm_mad()
         if mad is None:
             return
-        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad)
+        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad, time)
         again = (ip.src, ip.dst, mad) in self.sent
         self.sent.add((ip.src, ip.dst, mad))
         (self.retransmissions if again else self.messages).append(message)
@@ -79,6 +106,10 @@ class Trace:
     def count(self):
         """How often each message was sent, retransmissions not counted."""
         return collections.Counter(m.name for m in self.messages)
+
+    def named(self, name):
+        """The messages of that name with their retransmissions, in the order of the wire."""
+        return sorted(m for m in self.messages + self.retransmissions if m.name == name)
 
     def incomplete(self):
         """A sentence for each connection that neither was rejected nor went all the way to its DREP."""
@@ -140,15 +171,15 @@ def ip_packet(frame):
 
 
 def frames(path):
-    """The frames of a classic little-endian pcap of Ethernet, as tcpdump writes it here."""
+    """(time, frame) for each of a classic little-endian pcap of Ethernet, as tcpdump writes it here."""
     data = path.read_bytes()
-    if data[:4] not in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") or data[20:24] != b"\x01\x00\x00\x00":
+    if data[:4] != b"\xd4\xc3\xb2\xa1" or data[20:24] != b"\x01\x00\x00\x00":
         raise Trouble(f"{path} is no little-endian pcap of Ethernet frames.")
     at = 24
     while at < len(data):
-        _, _, size, original = struct.unpack_from("<4I", data, at)
+        seconds, microseconds, size, original = struct.unpack_from("<4I", data, at)
         frame = data[at + 16:at + 16 + size]
         if not size == original == len(frame):
             raise Trouble(f"{path} is cut short at byte {at}.")
-        yield frame
+        yield seconds + microseconds / 1e6, frame
         at += 16 + size
