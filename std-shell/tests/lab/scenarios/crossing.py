@@ -27,7 +27,7 @@ LIMIT = 60  # seconds
 def play(stage, provider, family):
     servers = [stage.linux_server(port, "ucmatose", "-b", network.guest_address(family), "-p", port, "-c", EACH, "-C", 0)
                for port in (PORT, PORT + 1)]
-    listeners = [stage.nanocm("listen", beside(family, PORT, which), "--provider", provider, "--count", EACH)
+    listeners = [stage.nanocm("listen", beside(family, PORT, which), "--provider", provider, "--counters")
                  for which in (2, 3)]
     for listener in listeners:
         listener.comes_to_say("LISTENING")
@@ -48,11 +48,11 @@ def play(stage, provider, family):
         listener.comes_to_say("ESTABLISHED", LIMIT, times=EACH)
         listener.signal("INT")
         listener.ends(0, LIMIT)
-        listener.said(LISTENING=1, CONNECT_REQUEST=EACH, ESTABLISHED=EACH, DISCONNECTED=EACH)
+        listener.said(LISTENING=1, CONNECT_REQUEST=EACH, ESTABLISHED=EACH, DISCONNECTED=EACH, COUNTERS=1)
         expect(client.status(PATIENCE) == 0, f"a client of Linux did not end well: {client.output().strip()}")
 
 
 def wire(trace):
     for again in trace.retransmissions:
-        if again.name == "REQ" and again.src in map(network.guest_address, FAMILIES):
+        if again.name == "REQ" and again.from_linux:
             yield f"frame {again.frame}: nanocm has not answered Linux's REQ in time"
