@@ -8,7 +8,7 @@ import collections
 import ipaddress
 import struct
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from command import Trouble
 
@@ -33,6 +33,8 @@ class Message(NamedTuple):
     dst: str
     attribute: int
     mad: bytes
+    traffic_class: int  # of the IP header
+    vlan: Optional[int]  # of the frame's tag, if it has one
 
     @property
     def name(self):
@@ -46,6 +48,15 @@ class Message(NamedTuple):
     def remote_id(self):
         return self.mad[28:32]
 
+    @property
+    def req_path_mtu(self):
+        """A REQ's code for it: 1 is 256 octets, 5 is 4096."""
+        return self.mad[24 + 50] >> 4
+
+    @property
+    def req_traffic_class(self):
+        return self.mad[24 + 92]
+
 
 class Trace:
     """A capture's CM messages, and the frames with faults that no capture of the lab may have."""
@@ -57,19 +68,20 @@ class Trace:
 
     def read(self, path):
         for frame, packet in enumerate(frames(path), 1):
+            vlan, packet = untagged(packet)
             ip = ip_packet(packet)
             if ip is not None and ip.is_unreachable():
                 self.unreachable.append(frame)
             if ip is not None and ip.is_roce():
-                self.take(frame, ip)
+                self.take(frame, ip, vlan)
 
-    def take(self, frame, ip):
+    def take(self, frame, ip, vlan):
         if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
         mad = ip.cm_mad()
         if mad is None:
             return
-        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad)
+        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad, ip.traffic_class(), vlan)
         again = (ip.src, ip.dst, mad) in self.sent
         self.sent.add((ip.src, ip.dst, mad))
         (self.retransmissions if again else self.messages).append(message)
@@ -103,6 +115,9 @@ class IpPacket:
     def is_roce(self):
         return self.protocol == UDP and int.from_bytes(self.payload[2:4], "big") == ROCE_PORT
 
+    def traffic_class(self):
+        return self.header[1] if len(self.header) < 40 else int.from_bytes(self.header[:2], "big") >> 4 & 0xFF
+
     def cm_mad(self):
         """The CM MAD in this RoCE packet, or None: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""
         if len(self.payload) != 8 + 12 + 8 + 256 + 4:
@@ -125,6 +140,13 @@ class IpPacket:
         rest[6:8] = b"\xff\xff"  # UDP checksum
         rest[12] = 0xFF  # BTH: FECN, BECN, reserved
         return zlib.crc32(b"\xff" * 8 + header + rest).to_bytes(4, "little") == self.payload[-4:]
+
+
+def untagged(frame):
+    """The VLAN of an Ethernet frame, or None, and the frame without its tag."""
+    if frame[12:14] == b"\x81\x00":
+        return int.from_bytes(frame[14:16], "big") & 0x0FFF, frame[:12] + frame[16:]
+    return None, frame
 
 
 def ip_packet(frame):
