@@ -60,7 +60,7 @@ def raise_tap():
     output(["ip", "link", "set", "lo", "up"])
     output(["ip", "tuntap", "add", TAP, "mode", "tap"])
     output(["ip", "link", "set", TAP, "address", "52:54:00:00:00:01"])
-    allow_ipv6()
+    allow_ipv6(TAP)
     for family, (host, _, prefix) in ADDRESSES.items():
         output(["ip", "address", "add", f"{host}/{prefix}", "dev", TAP, *nodad(host)])
         # Deprecated: nobody takes them who is not told to.
@@ -69,8 +69,8 @@ def raise_tap():
     output(["ip", "link", "set", TAP, "up"])
 
 
-def allow_ipv6():
-    switch = pathlib.Path(f"/proc/sys/net/ipv6/conf/{TAP}/disable_ipv6")
+def allow_ipv6(interface):
+    switch = pathlib.Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
     if not switch.exists():
         raise Trouble("This machine's kernel runs without IPv6, and half of the scenarios need it.")
     if switch.read_text().strip() != "0":

@@ -8,7 +8,7 @@ import collections
 import ipaddress
 import struct
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import network
 from command import Trouble
@@ -28,9 +28,10 @@ PRIVATE_DATA_AT = {"REQ": 24 + 140 + 36, "REJ": 24 + 84, "REP": 24 + 36, "RTU": 
 
 # Those that scenarios ask for: first bit and width, behind the MAD's header of 24 octets.
 FIELDS = {
-    "REQ": {"responder_resources": (35 * 8, 8), "initiator_depth": (39 * 8, 8), "flow_control": (43 * 8 + 7, 1),
-            "remote_cm_response_timeout": (43 * 8, 5), "local_cm_response_timeout": (47 * 8, 5), "pkey": (48 * 8, 16),
-            "max_cm_retries": (51 * 8, 4), "local_ack_timeout": (95 * 8, 5)},
+    "REQ": {"responder_resources": (35 * 8, 8), "initiator_depth": (39 * 8, 8), "remote_cm_response_timeout": (43 * 8, 5),
+            "flow_control": (43 * 8 + 7, 1), "local_cm_response_timeout": (47 * 8, 5), "pkey": (48 * 8, 16),
+            "path_mtu": (50 * 8, 4), "max_cm_retries": (51 * 8, 4), "traffic_class": (92 * 8, 8),
+            "local_ack_timeout": (95 * 8, 5)},
     "MRA": {"service_timeout": (9 * 8, 5)},
     "REJ": {"rejected": (8 * 8, 2), "reason": (10 * 8, 16)},
     "SIDR_REP": {"status": (4 * 8, 8)},
@@ -49,6 +50,8 @@ class Message(NamedTuple):
     attribute: int
     mad: bytes
     time: float  # seconds since the epoch
+    traffic_class: int  # of the IP header
+    vlan: Optional[int]  # of the frame's tag, if it has one
 
     @property
     def name(self):
@@ -87,19 +90,20 @@ class Trace:
 
     def read(self, path):
         for frame, (time, packet) in enumerate(frames(path), 1):
+            vlan, packet = untagged(packet)
             ip = ip_packet(packet)
             if ip is not None and ip.is_unreachable():
                 self.unreachable.append(frame)
             if ip is not None and ip.is_roce():
-                self.take(frame, time, ip)
+                self.take(frame, time, ip, vlan)
 
-    def take(self, frame, time, ip):
+    def take(self, frame, time, ip, vlan):
         if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
         mad = ip.cm_mad()
         if mad is None:
             return
-        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad, time)
+        message = Message(frame, ip.src, ip.dst, int.from_bytes(mad[16:18], "big"), mad, time, ip.traffic_class(), vlan)
         again = (ip.src, ip.dst, mad) in self.sent
         self.sent.add((ip.src, ip.dst, mad))
         (self.retransmissions if again else self.messages).append(message)
@@ -137,6 +141,9 @@ class IpPacket:
     def is_roce(self):
         return self.protocol == UDP and int.from_bytes(self.payload[2:4], "big") == ROCE_PORT
 
+    def traffic_class(self):
+        return self.header[1] if len(self.header) < 40 else int.from_bytes(self.header[:2], "big") >> 4 & 0xFF
+
     def cm_mad(self):
         """The CM MAD in this RoCE packet, or None: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""
         if len(self.payload) != 8 + 12 + 8 + 256 + 4:
@@ -159,6 +166,13 @@ class IpPacket:
         rest[6:8] = b"\xff\xff"  # UDP checksum
         rest[12] = 0xFF  # BTH: FECN, BECN, reserved
         return zlib.crc32(b"\xff" * 8 + header + rest).to_bytes(4, "little") == self.payload[-4:]
+
+
+def untagged(frame):
+    """The VLAN of an Ethernet frame, or None, and the frame without its tag."""
+    if frame[12:14] == b"\x81\x00":
+        return int.from_bytes(frame[14:16], "big") & 0x0FFF, frame[:12] + frame[16:]
+    return None, frame
 
 
 def ip_packet(frame):
