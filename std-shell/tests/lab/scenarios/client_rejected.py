@@ -4,7 +4,7 @@ import network
 from scenario import expect, here
 
 PROVIDERS = ("raw", "udp")
-FAMILIES = ("v4", "v6")
+FAMILIES = ("v4",)
 
 MESSAGES = {"REQ": 3, "REJ": 3}
 PORT = 7471

@@ -36,10 +36,10 @@ def play(stage, provider, family):
 
 def wire(trace):
     """A REP comes again only while it has not been answered."""
-    answered = {rtu.remote_id: rtu.frame for rtu in trace.named("RTU")}
+    answered = {rtu.remote_id: rtu.frame for rtu in reversed(trace.named("RTU"))}
     repeated = {rep.local_id for rep in trace.retransmissions if rep.name == "REP"}
     for again in trace.retransmissions:
-        if again.name == "REP" and answered[again.local_id] < again.frame:
+        if again.name == "REP" and answered.get(again.local_id, again.frame) < again.frame:
             yield f"frame {again.frame}: a REP comes again that was answered in frame {answered[again.local_id]}"
         if again.name != "REP" and again.remote_id not in repeated:
             yield f"frame {again.frame}: {again.name} comes again, though no REP did"

@@ -54,7 +54,8 @@ def wire(trace):
     """Linux may not have read an answer when it repeats its REQ, but it must be there; and it may reject late copies."""
     answered = {(rep.src, rep.remote_id): rep.frame for rep in reversed(trace.named("REP"))}
     for again in trace.retransmissions:
-        if again.name == "REQ" and again.from_linux and again.frame < answered[again.dst, again.local_id]:
+        answer = answered.get((again.dst, again.local_id))
+        if again.name == "REQ" and again.from_linux and (answer is None or again.frame < answer):
             yield f"frame {again.frame}: nanocm has not answered Linux's REQ in time"
     over = {(dreq.dst, dreq.remote_id): dreq.frame for dreq in reversed(trace.named("DREQ"))}
     for rej in trace.named("REJ"):

@@ -5,7 +5,7 @@ import struct
 import network
 from scenario import PATIENCE, expect, here
 
-PROVIDERS = ("raw", "udp")
+PROVIDERS = ("raw",)
 FAMILIES = ("v4", "v6")
 
 MESSAGES = dict.fromkeys(("REQ", "REP", "RTU", "DREQ", "DREP"), 1)

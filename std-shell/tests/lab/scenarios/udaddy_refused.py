@@ -3,7 +3,7 @@
 import network
 from scenario import expect, here
 
-PROVIDERS = ("raw", "udp")
+PROVIDERS = ("udp",)
 FAMILIES = ("v4", "v6")
 
 QUESTIONS = 2
