@@ -89,6 +89,9 @@ pub struct Timers {
     /// Before the first retransmission of a REQ, REP or DREQ; doubled for each further one. Default
     /// 1 s.
     pub first_retry: Duration,
+    /// While peers take long to answer, retransmissions are put off: those that come due until so long
+    /// after a message was first sent. Default 4.3 s, what REQs commonly grant; 0: never.
+    pub put_off: Duration,
     /// In all, from `connect` to UNREACHABLE, unless `ConnParam::timeout` says otherwise; also from
     /// `accept` to UNREACHABLE, and from `disconnect` to a DISCONNECTED by timeout. Default 30 s.
     pub deadline: Duration,
@@ -112,6 +115,7 @@ impl Config {
             loopback_is_wildcard: false,
             timers: Timers {
                 first_retry: Duration::from_secs(1),
+                put_off: Duration::from_millis(4295),
                 deadline: Duration::from_secs(30),
                 max_wait: Duration::from_secs(120),
                 sidr_first_retry: Duration::from_millis(4096),

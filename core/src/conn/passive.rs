@@ -169,7 +169,8 @@ impl Conns<'_> {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         match slot.stage {
-            Stage::RepSent(_) => {
+            Stage::RepSent(wait) => {
+                self.note_answer(index, wait);
                 self.stand(index, "RTU");
                 self.accepted(index, Outcome::Established)
             }
