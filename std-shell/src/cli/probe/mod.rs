@@ -60,6 +60,8 @@ pub(crate) struct Args {
 }
 
 /// True if nothing deviates.
+///
+/// Nothing is left behind, whatever comes of a conversation; a second signal may leave a connection.
 pub(crate) fn run(args: &Args) -> Result<bool, Stop> {
     let remote = provider::ip(args.address)?;
     if args.provider != Provider::Udp {
@@ -117,6 +119,9 @@ const SIDE_BY_SIDE: usize = 12;
 const FIRST: Patience =
     Patience { silence: Duration::from_millis(700), answer: Duration::from_millis(3_500) };
 
+/// So soon a server is there again, if at all.
+const RETURN: Duration = Duration::from_secs(4);
+
 impl Probe<'_> {
     fn run(mut self) -> Result<bool, Stop> {
         let begin = Instant::now();
@@ -146,7 +151,11 @@ impl Probe<'_> {
                 let message = format!("interrupted before the conversation {}", what.name);
                 return Err(Failure::new(libc::EINTR, "interrupted", message).into());
             }
-            report.tell(what, &play(self.peer, patience, what, obstacle.as_deref()))?;
+            let mut probed = play(self.peer, patience, what, obstacle.as_deref());
+            if what.needs == Needs::Acceptor && probed.is_without_listener() {
+                probed = self.again(patience, what);
+            }
+            report.tell(what, &probed)?;
         }
         report.end(&self.remarks(), begin.elapsed())?;
         Ok(report.count(Verdict::Deviates) == 0)
@@ -214,6 +223,20 @@ impl Probe<'_> {
             // Something came, right or wrong.
             _ => Listener::Accepts,
         }
+    }
+
+    /// Suddenly nobody listens: many servers end when a connection fails, and are started anew. A peer that
+    /// answers this conversation so, and no other, will do so again.
+    fn again(&self, patience: Patience, what: &Conversation) -> Probed {
+        let begin = Instant::now();
+        while begin.elapsed() < RETURN {
+            if let Listener::Accepts = self.listener(patience) {
+                return play(self.peer, patience, what, None);
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let gone = format!("the listener at port {} has gone", self.remote.port());
+        play(self.peer, patience, what, Some(&gone))
     }
 
     fn serves_datagrams(&self, patience: Patience) -> bool {

@@ -19,6 +19,13 @@ pub(super) struct Probed {
     pub(super) taken: Duration,
 }
 
+impl Probed {
+    /// There was a REJ 8 where that could not be.
+    pub(super) fn is_without_listener(&self) -> bool {
+        self.deviation.is_some() && self.seen.ends_with("REJ reason 8 (invalid-service-id)")
+    }
+}
+
 /// How it is told.
 pub(super) enum Form {
     Json,
