@@ -344,6 +344,11 @@ impl<'p> Talk<'p> {
                 end = (Instant::now() + self.patience.answer).min(begin + Duration::from_secs(20));
                 continue;
             }
+            // "Any REJ" is none that says that there is no listener.
+            let nobody = attribute == Attribute::REJ && Rej(&mad).reason().0 == 8;
+            if nobody && !wants.iter().any(|want| want.has("reason", 8)) {
+                return Err(Deviation::stop("which message it is", words(wants), told(&mad)));
+            }
             let verdict = judge(&mad, wants)?;
             self.count(verdict);
             return Ok(Some(mad));

@@ -106,6 +106,14 @@ impl Want {
         matches!(self.what, What::Message { attribute, .. } if attribute == wanted)
     }
 
+    /// Whether it says this of that field.
+    pub(super) fn has(&self, name: &str, value: u64) -> bool {
+        match &self.what {
+            What::Message { fields, .. } => fields.iter().any(|field| *field == (name, value)),
+            What::Silence => false,
+        }
+    }
+
     /// The fields that are not as wanted, of a message of the right kind.
     fn differences(&self, mad: &Mad) -> Vec<(&'static str, u64, u64)> {
         let What::Message { fields, .. } = &self.what else { return Vec::new() };

@@ -139,7 +139,7 @@ pub(super) const ACCEPTED: &[Conversation] = &[
         "req-pkey",
         Acceptor,
         "a REQ for P_Key 0x8001, in a right frame",
-        "REJ, or REP if the peer is in that partition; Linux 6.1: REJ 12, 6.12: nothing",
+        "REJ, or REP if the peer is in that partition; Linux 6.1: nothing",
         |talk| {
             let mut call = talk.call();
             call.req().set_partition_key(0x8001);
