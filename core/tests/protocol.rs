@@ -276,3 +276,33 @@ fn an_alternate_path_is_declined_on_infiniband_and_unheard_of_on_roce() {
         solo.assert_clean(&[listener, id]);
     });
 }
+
+#[test]
+fn a_rep_is_repeated_no_more_often_than_the_peer_lets_us() {
+    for (max_cm_retries, repeated) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3), (15, 3)] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let peer = solo.peer();
+            let mut req = peer.req(solo.ip, 7471);
+            Req(&mut req).set_max_cm_retries(max_cm_retries);
+            assert_eq!(solo.hears(&peer, &req), Disposition::Accepted);
+            let id = solo.tells(&["CONNECT_REQUEST"])[0].id;
+            solo.accept(id);
+            let comm_id = comm_id(&solo.says(&["REP"])[0]);
+            let (mut reps, mut mad) = (0, [0; 256]);
+            for _ in 0..20 {
+                solo.wait(Duration::from_secs(1));
+                while solo.cm.poll_transmit(solo.now, &mut mad).is_some() {
+                    reps += 1;
+                }
+            }
+            assert_eq!(reps, repeated, "Max CM Retries {max_cm_retries}");
+            // The other counts in the REQ are what they were.
+            let attrs = solo.cm.qp_attrs(id, nanocm_core::QpState::ReadyToSend).unwrap();
+            assert_eq!((attrs.retry_count, attrs.rnr_retry), (6, 5));
+            let _ = solo.hears(&peer, &peer.rtu(comm_id));
+            solo.tells(&["ESTABLISHED"]);
+            solo.assert_clean(&[listener, id]);
+        });
+    }
+}
