@@ -3,7 +3,8 @@
 use nanocm_core::addr::{IbPath, ScopedIp};
 use nanocm_core::testing::{Peer, Side, Solo, World, comm_id};
 use nanocm_core::wire::{
-    ApStatus, Apr, Attribute, Lap, Mad, MessageKind, Mra, Rej, RejectReason, Rep, Req,
+    ApStatus, Apr, Attribute, ClassPortInfo, Header, Lap, Mad, MessageKind, Mra, Rej, RejectReason,
+    Rep, Req,
 };
 use nanocm_core::{
     ConnParam, ConnState, Disposition, Ece, EventKind, Gid, IdOption, IgnoreReason, Path,
@@ -305,4 +306,32 @@ fn a_rep_is_repeated_no_more_often_than_the_peer_lets_us() {
             solo.assert_clean(&[listener, id]);
         });
     }
+}
+
+#[test]
+fn who_asks_what_the_cm_can_do_is_told() {
+    World::new().solo(|mut solo| {
+        let peer = solo.peer();
+        let mut question = peer.drep(0);
+        Header(&mut question).set_method(1).set_attribute(Attribute::CLASS_PORT_INFO);
+        assert_eq!(solo.hears(&peer, &question), Disposition::Accepted);
+        let mut mad = [0; 256];
+        let answer = solo.cm.poll_transmit(solo.now, &mut mad).unwrap();
+        assert_eq!(answer.path.remote_gid(), peer.ip.into());
+        let header = Header(&mad);
+        assert_eq!((header.method(), header.status()), (0x81, 0));
+        assert_eq!(header.transaction_id(), peer.tid);
+        assert_eq!(header.attribute(), Attribute::CLASS_PORT_INFO);
+        let info = ClassPortInfo(&mad);
+        assert_eq!((info.base_version(), info.class_version()), (1, 2));
+        assert_eq!((info.capability_mask(), info.response_time()), (0x3200, 18));
+        assert_eq!(mad[24..32], [1, 2, 0x32, 0, 0, 0, 0, 18]);
+        // Nobody answers a Set, an answer, or a question about anything else.
+        for (method, attribute) in [(2, 1), (0x81, 1), (1, 0x10)] {
+            Header(&mut question).set_method(method).set_attribute(Attribute(attribute));
+            let ignored = Disposition::Ignored(IgnoreReason::Method);
+            assert_eq!(solo.hears(&peer, &question), ignored);
+        }
+        solo.assert_clean(&[]);
+    });
 }
