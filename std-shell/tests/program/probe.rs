@@ -115,6 +115,9 @@ fn nobody_there_is_said_at_once() {
     let error = run("probe 127.0.0.9:7471 --json").failed("ETIMEDOUT", "send-failed");
     let text = error["message"].as_str().unwrap();
     assert_eq!(text, "probe 127.0.0.9:7471: nothing answers UDP 4791 at that address");
+    // We have the port, so nobody else has.
+    run("probe 127.0.0.1 --from 127.0.0.1 --json").failed("ETIMEDOUT", "send-failed");
+    run("probe 127.0.0.1 --from ::1 --json").failed("ETIMEDOUT", "send-failed");
     let error = run("probe 10.9.0.2 --json").failed("ETIMEDOUT", "timeout");
     assert_eq!(error["message"], "probe 10.9.0.2: no CM answers there");
     assert!(begin.elapsed() < Duration::from_secs(20));

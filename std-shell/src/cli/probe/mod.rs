@@ -125,6 +125,10 @@ const RETURN: Duration = Duration::from_secs(4);
 impl Probe<'_> {
     fn run(mut self) -> Result<bool, Stop> {
         let begin = Instant::now();
+        if self.peer.local_gid() == self.peer.remote_gid() {
+            // We could take the port, so nobody has it.
+            return Err(self.unreachable(libc::ECONNREFUSED));
+        }
         let patience = Patience::of(self.round_trip()?);
         let listener = self.listener(patience);
         let serves = self.serves_datagrams(patience);

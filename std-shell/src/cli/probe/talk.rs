@@ -216,7 +216,8 @@ impl<'p> Talk<'p> {
             .set_responder_resources(1)
             .set_initiator_depth(1)
             .set_remote_cm_response_timeout(20)
-            .set_local_cm_response_timeout(20)
+            // A REP that is lost comes again while it is waited for.
+            .set_local_cm_response_timeout(18)
             .set_starting_psn(random as u32 & 0xff_ffff)
             .set_retry_count(7)
             .set_partition_key(0xffff)

@@ -107,9 +107,9 @@ impl Want {
     }
 
     /// Whether it says this of that field.
-    pub(super) fn has(&self, name: &str, value: u64) -> bool {
+    pub(super) fn has(&self, name: &'static str, value: u64) -> bool {
         match &self.what {
-            What::Message { fields, .. } => fields.iter().any(|field| *field == (name, value)),
+            What::Message { fields, .. } => fields.contains(&(name, value)),
             What::Silence => false,
         }
     }
