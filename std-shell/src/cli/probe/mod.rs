@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `conversations/` | what is sent, and what may follow: a table |
 //! | `talk.rs` | one conversation: its names, sending, hearing, leaving nothing behind |
+//! | `frame.rs` | BTH, DETH and ICRC of what comes in, and wrong ones to be sent |
 //! | `verdict.rs` | what is made of an answer, and where it is wrong |
 //! | `peer.rs` | the socket, and who is told what comes through it |
 //! | `report.rs` | JSON, sentences, Markdown |
@@ -11,6 +12,7 @@
 //! This file owns the order of things: is anybody there, what does the listener do, all conversations.
 
 mod conversations;
+mod frame;
 mod peer;
 mod report;
 mod talk;
