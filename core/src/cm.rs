@@ -3,7 +3,7 @@
 
 use crate::addr::Path;
 use crate::config::Config;
-use crate::conn::{ConnParts, ConnState, Conns};
+use crate::conn::{ConnParts, ConnState, Conns, Reply};
 use crate::error::OpError;
 use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
@@ -15,7 +15,7 @@ use crate::stats::{Counters, Disposition, IgnoreReason, bump};
 use crate::storage::Parts;
 use crate::time::Instant;
 use crate::wire::roce::FrameFault;
-use crate::wire::{Mad, Message};
+use crate::wire::{Mad, MadError, Message, class_port_info};
 use core::fmt;
 use core::net::SocketAddr;
 
@@ -156,7 +156,7 @@ impl Cm<'_> {
         bump(&mut self.conns.counters.received);
         let message = match Message::parse(datagram) {
             Ok(message) => message,
-            Err(error) => return self.conns.counters.ignore(error.into()),
+            Err(error) => return self.on_no_message(path, datagram, error),
         };
         let verdict = match message {
             Message::Req(req) => self.on_req(path, &req),
@@ -175,6 +175,18 @@ impl Cm<'_> {
             self.settle(id, outcome);
         }
         verdict.disposition
+    }
+
+    /// What is no CM message may be the question what this CM can do.
+    #[cold]
+    fn on_no_message(&mut self, path: &Path, datagram: &[u8], error: MadError) -> Disposition {
+        match (error, class_port_info::asked(datagram)) {
+            (MadError::Method(_), Some(tid)) => {
+                self.conns.reply(Reply::class_port_info(path, tid));
+                Disposition::Accepted
+            }
+            _ => self.conns.counters.ignore(error.into()),
+        }
     }
 
     /// A frame that the host could not unwrap, for the same ledger.

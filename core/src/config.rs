@@ -54,7 +54,8 @@ pub struct Config {
     /// How many answers a second go to strangers (REJ, DREP, SIDR_REP, APR that no connection owes),
     /// and how many at once after a pause. More are dropped. Default 1000; 0: no limit.
     pub answers_per_second: u32,
-    /// How often a REP is repeated, unless `ConnParam::retries` says so (254 at most). Who forges a REQ
+    /// How often a REP is repeated, unless `ConnParam::retries` says so (254 at most), or the REQ's Max CM
+    /// Retries says 2 or less. Who forges a REQ
     /// in somebody's name must not buy him many. Default 3.
     pub passive_retries: u8,
 }

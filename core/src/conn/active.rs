@@ -206,7 +206,7 @@ impl Conns<'_> {
             responder_resources: slot.peer_initiator_depth,
             initiator_depth: slot.peer_responder_resources,
             retry_count: slot.peer_retry_counts & 7,
-            rnr_retry_count: slot.peer_retry_counts >> 4,
+            rnr_retry_count: slot.peer_retry_counts >> 3 & 7,
             flow_control: slot.has(flag::PEER_FLOW_CONTROL),
             srq: slot.has(flag::PEER_SRQ),
         }

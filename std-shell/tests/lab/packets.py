@@ -83,6 +83,7 @@ class Trace:
         self.kernel = kernel  # Linux's, as in `--kernel`
         self.messages, self.retransmissions, self.sent = [], [], set()
         self.bad_icrc, self.unreachable = [], []
+        self.bad_icrc_sources = set()
         self.conversations = collections.defaultdict(set)  # (requester, responder, requester's ID) -> messages' names
 
     def read(self, path):
@@ -97,6 +98,7 @@ class Trace:
     def take(self, frame, time, ip, vlan):
         if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
+            self.bad_icrc_sources.add(ip.src)
         mad = ip.cm_mad()
         if mad is None:
             return
