@@ -23,15 +23,18 @@ MESSAGES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU", 0x1
             0x17: "SIDR_REQ", 0x18: "SIDR_REP", 0x19: "LAP", 0x1A: "APR"}
 
 # In the MAD. A REQ's is behind the IP CM header of 36 octets.
-PRIVATE_DATA_AT = {"REQ": 24 + 140 + 36, "REJ": 24 + 84, "REP": 24 + 36, "RTU": 24 + 8, "DREQ": 24 + 12, "DREP": 24 + 8}
+PRIVATE_DATA_AT = {"REQ": 24 + 140 + 36, "REJ": 24 + 84, "REP": 24 + 36, "RTU": 24 + 8, "DREQ": 24 + 12, "DREP": 24 + 8,
+                   "SIDR_REP": 24 + 96}
 
 # Those that scenarios ask for: first bit and width, behind the MAD's header of 24 octets.
 FIELDS = {
-    "REQ": {"remote_cm_response_timeout": (43 * 8, 5), "local_cm_response_timeout": (47 * 8, 5), "pkey": (48 * 8, 16),
+    "REQ": {"responder_resources": (35 * 8, 8), "initiator_depth": (39 * 8, 8), "remote_cm_response_timeout": (43 * 8, 5),
+            "flow_control": (43 * 8 + 7, 1), "local_cm_response_timeout": (47 * 8, 5), "pkey": (48 * 8, 16),
             "path_mtu": (50 * 8, 4), "max_cm_retries": (51 * 8, 4), "traffic_class": (92 * 8, 8),
             "local_ack_timeout": (95 * 8, 5)},
     "MRA": {"service_timeout": (9 * 8, 5)},
     "REJ": {"rejected": (8 * 8, 2), "reason": (10 * 8, 16)},
+    "SIDR_REP": {"status": (4 * 8, 8)},
 }
 
 

@@ -45,12 +45,12 @@ def ends(nanocm, reason, count):
 
 
 def wire(trace):
-    rejections = [m for m in trace.messages if m.name == "REJ"]
-    reasons = [int.from_bytes(m.mad[34:36], "big") for m in rejections]
+    rejections = trace.named("REJ")
+    reasons = [rej.field("reason") for rej in rejections]
     if reasons != [CONSUMER, CONSUMER, NO_RESOURCES]:
         yield f"the reasons of the REJs are {reasons}"
     for rej in rejections:
-        if rej.mad[32] >> 6 != REQ_REJECTED:
+        if rej.field("rejected") != REQ_REJECTED:
             yield f"frame {rej.frame}: the REJ is not of a REQ"
-        if rej.mad[108:] != PRIVATE_DATA:
-            yield f"frame {rej.frame}: the REJ's private data is {rej.mad[108:].hex()}"
+        if rej.private_data != PRIVATE_DATA:
+            yield f"frame {rej.frame}: the REJ's private data is {rej.private_data.hex()}"

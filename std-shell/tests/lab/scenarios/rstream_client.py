@@ -40,6 +40,6 @@ def play(stage, provider, family):
 
 def wire(trace):
     """As rsockets ask for it: no reads, no atomics, end-to-end flow control."""
-    for req in trace.messages:
-        if req.name == "REQ" and (req.mad[59], req.mad[63], req.mad[67] & 1) != (0, 0, 1):
-            yield f"the REQ has {req.mad[59]} responder resources, depth {req.mad[63]}, flow control {req.mad[67] & 1}"
+    asked = {name: trace.named("REQ")[0].field(name) for name in ("responder_resources", "initiator_depth", "flow_control")}
+    if asked != {"responder_resources": 0, "initiator_depth": 0, "flow_control": 1}:
+        yield f"the REQ asks for {asked}"

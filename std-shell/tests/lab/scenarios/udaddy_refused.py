@@ -41,10 +41,10 @@ def is_told(stage, family, sidr_status):
 
 
 def wire(trace):
-    answers = [m for m in trace.messages if m.name == "SIDR_REP"]
-    statuses = [m.mad[28] for m in answers]
+    answers = trace.named("SIDR_REP")
+    statuses = [answer.field("status") for answer in answers]
     if statuses != [NOT_THERE] * QUESTIONS + [NO_QP] * QUESTIONS + [REJECTED] * QUESTIONS:
         yield f"the answers' statuses are {statuses}"
     for answer in answers[QUESTIONS:]:
-        if answer.mad[120:] != PRIVATE_DATA:
-            yield f"frame {answer.frame}: the answer's private data is {answer.mad[120:].hex()}"
+        if answer.private_data != PRIVATE_DATA:
+            yield f"frame {answer.frame}: the answer's private data is {answer.private_data.hex()}"
