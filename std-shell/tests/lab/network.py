@@ -1,9 +1,12 @@
 """The host's end of the wire: a network namespace of the lab's own, a tap in it, and the capture on the tap."""
 
 import ctypes
+import fcntl
 import os
 import pathlib
 import signal
+import socket
+import struct
 import time
 
 import processes
@@ -18,6 +21,10 @@ ADDRESSES = {"v4": ("10.99.0.1", "10.99.0.2", 24), "v6": ("fd00:99::1", "fd00:99
 MORE = {"v4": ("10.99.0.3", "10.99.0.4", "10.99.0.5"), "v6": ("fd00:99::3", "fd00:99::4", "fd00:99::5")}
 
 CLONE_NEWNET = 0x40000000
+
+# From linux/if_tun.h and linux/if_ether.h.
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+ETH_P_ALL = 0x0003
 
 
 def host_address(family):
@@ -75,6 +82,26 @@ def allow_ipv6(interface):
         raise Trouble("This machine's kernel runs without IPv6, and half of the scenarios need it.")
     if switch.read_text().strip() != "0":
         switch.write_text("0")
+
+
+def open_tap(name):
+    """Another tap, which lives as long as the descriptor: what is written to it arrives at the host, and what the host
+    sends can be read from it."""
+    tap = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+    return tap
+
+
+def open_wire():
+    """A socket with every frame on the tap to the guest."""
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    wire.bind((TAP, ETH_P_ALL))
+    return wire
+
+
+def wait_for(interface, seconds=10):
+    """Whether the interface comes to be there within that time."""
+    return processes.eventually(lambda: interface in (name for _, name in socket.if_nameindex()), seconds)
 
 
 def nodad(address):
