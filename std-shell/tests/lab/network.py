@@ -49,21 +49,27 @@ def endpoint(address, port):
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def enter_namespace():
-    """Moves this process, and so all it starts from now on, to a new network namespace, which dies with the last."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET) != 0:
-        reason = os.strerror(ctypes.get_errno())
-        raise Trouble(f"No network namespace of the lab's own ({reason}): please run the lab as root.")
-
-
-def raise_tap():
-    """Makes the tap with all its addresses usable at once: no duplicate address detection to wait for."""
+def must_be_possible():
+    """Says what this machine or user lacks, before anything is fetched for them."""
+    if os.geteuid() != 0:
+        raise Trouble("The lab needs a network namespace of its own: please run it as root.")
     try:
         os.close(os.open("/dev/net/tun", os.O_RDWR))
     except OSError as error:
         raise Trouble(f"/dev/net/tun cannot be opened ({error.strerror}): the wire to the guest is a tap and needs it "
                       "(`modprobe tun`; in a container, `--device /dev/net/tun`).") from None
+
+
+def enter_namespace():
+    """Moves this process, and so all it starts from now on, to a new network namespace, which dies with the last."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise Trouble(f"No network namespace of the lab's own ({reason}): please run the lab as root, with CAP_SYS_ADMIN.")
+
+
+def raise_tap():
+    """Makes the tap with all its addresses usable at once: no duplicate address detection to wait for."""
     output(["ip", "link", "set", "lo", "up"])
     output(["ip", "tuntap", "add", TAP, "mode", "tap"])
     output(["ip", "link", "set", TAP, "address", "52:54:00:00:00:01"])
