@@ -156,7 +156,8 @@ impl Cm<'_> {
         bump(&mut self.conns.counters.received);
         let message = match Message::parse(datagram) {
             Ok(message) => message,
-            Err(error) => return self.on_no_message(path, datagram, error),
+            Err(MadError::Method(class_port_info::GET)) => return self.on_get(path, datagram),
+            Err(error) => return self.conns.counters.ignore(error.into()),
         };
         let verdict = match message {
             Message::Req(req) => self.on_req(path, &req),
@@ -177,15 +178,15 @@ impl Cm<'_> {
         verdict.disposition
     }
 
-    /// What is no CM message may be the question what this CM can do.
+    /// What is got of the CM class is what this CM can do, and nothing else.
     #[cold]
-    fn on_no_message(&mut self, path: &Path, datagram: &[u8], error: MadError) -> Disposition {
-        match (error, class_port_info::asked(datagram)) {
-            (MadError::Method(_), Some(tid)) => {
+    fn on_get(&mut self, path: &Path, datagram: &[u8]) -> Disposition {
+        match class_port_info::asked(datagram) {
+            Some(tid) => {
                 self.conns.reply(Reply::class_port_info(path, tid));
                 Disposition::Accepted
             }
-            _ => self.conns.counters.ignore(error.into()),
+            None => self.conns.counters.ignore(IgnoreReason::Method),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Read first: IBTA 13 (ClassPortInfo), IBTA 16 (communication management class).
 
-use super::mad::{METHOD_GET, METHOD_GET_RESP, begin};
+use super::mad::begin;
 use super::{Attribute, Header, Mad};
 
 layout! {
@@ -18,6 +18,11 @@ layout! {
     summary { class_version, capability_mask }
 }
 
+/// The method that asks for it.
+pub(crate) const GET: u8 = 0x01;
+/// The method of the answer.
+const GET_RESP: u8 = 0x81;
+
 /// RC, UC and SIDR (facts: wire-formats §1.5).
 const CAPABILITIES: u16 = 0x0200 | 0x1000 | 0x2000;
 /// 1.07 s.
@@ -26,15 +31,14 @@ const RESPONSE_TIME: u8 = 18;
 /// The transaction ID of a question for it, if that is what 256 octets of the CM class are.
 pub(crate) fn asked(datagram: &[u8]) -> Option<u64> {
     let header = Header(<&Mad>::try_from(datagram).ok()?);
-    let is_question =
-        header.method() == METHOD_GET && header.attribute() == Attribute::CLASS_PORT_INFO;
+    let is_question = header.method() == GET && header.attribute() == Attribute::CLASS_PORT_INFO;
     is_question.then(|| header.transaction_id())
 }
 
 /// Our answer.
 pub(crate) fn answer(mad: &mut Mad, transaction_id: u64) {
     begin(mad, Attribute::CLASS_PORT_INFO, transaction_id);
-    Header(&mut *mad).set_method(METHOD_GET_RESP);
+    Header(&mut *mad).set_method(GET_RESP);
     ClassPortInfo(mad)
         .set_base_version(1)
         .set_class_version(2)

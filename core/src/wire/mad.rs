@@ -20,9 +20,6 @@ pub(super) const CLASS: u8 = 0x07;
 pub(super) const CLASS_VERSION: u8 = 2;
 /// Send: the method of every CM message, answers included.
 pub(super) const METHOD_SEND: u8 = 0x03;
-/// Get and its answer: of ClassPortInfo alone.
-pub(super) const METHOD_GET: u8 = 0x01;
-pub(super) const METHOD_GET_RESP: u8 = 0x81;
 
 layout! {
     /// The header of a MAD (IBTA 13).
