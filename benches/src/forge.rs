@@ -74,6 +74,7 @@ impl Peer {
             .set_local_qpn(self.qpn)
             .set_starting_psn(self.qpn)
             .set_path_mtu(3)
+            .set_max_cm_retries(15)
             .set_partition_key(0xffff)
             .set_primary_local_gid(source)
             .set_primary_remote_gid(destination)

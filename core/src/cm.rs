@@ -3,7 +3,7 @@
 
 use crate::addr::Path;
 use crate::config::Config;
-use crate::conn::{ConnParts, ConnState, Conns};
+use crate::conn::{ConnParts, ConnState, Conns, Reply};
 use crate::error::OpError;
 use crate::event::{Event, PeerParam};
 use crate::gids::{Gids, PortEvent};
@@ -15,7 +15,7 @@ use crate::stats::{Counters, Disposition, IgnoreReason, bump};
 use crate::storage::Parts;
 use crate::time::Instant;
 use crate::wire::roce::FrameFault;
-use crate::wire::{Mad, Message};
+use crate::wire::{Mad, MadError, Message, class_port_info};
 use core::fmt;
 use core::net::SocketAddr;
 
@@ -156,6 +156,7 @@ impl Cm<'_> {
         bump(&mut self.conns.counters.received);
         let message = match Message::parse(datagram) {
             Ok(message) => message,
+            Err(MadError::Method(class_port_info::GET)) => return self.on_get(path, datagram),
             Err(error) => return self.conns.counters.ignore(error.into()),
         };
         let verdict = match message {
@@ -175,6 +176,18 @@ impl Cm<'_> {
             self.settle(id, outcome);
         }
         verdict.disposition
+    }
+
+    /// What is got of the CM class is what this CM can do, and nothing else.
+    #[cold]
+    fn on_get(&mut self, path: &Path, datagram: &[u8]) -> Disposition {
+        match class_port_info::asked(datagram) {
+            Some(tid) => {
+                self.conns.reply(Reply::class_port_info(path, tid));
+                Disposition::Accepted
+            }
+            None => self.conns.counters.ignore(IgnoreReason::Method),
+        }
     }
 
     /// A frame that the host could not unwrap, for the same ledger.

@@ -54,7 +54,8 @@ pub struct Config {
     /// How many answers a second go to strangers (REJ, DREP, SIDR_REP, APR that no connection owes),
     /// and how many at once after a pause. More are dropped. Default 1000; 0: no limit.
     pub answers_per_second: u32,
-    /// How often a REP is repeated, unless `ConnParam::retries` says so (254 at most). Who forges a REQ
+    /// How often a REP is repeated, unless `ConnParam::retries` says so (254 at most), or the REQ's Max CM
+    /// Retries says 2 or less. Who forges a REQ
     /// in somebody's name must not buy him many. Default 3.
     pub passive_retries: u8,
 }
@@ -89,6 +90,9 @@ pub struct Timers {
     /// Before the first retransmission of a REQ, REP or DREQ; doubled for each further one. Default
     /// 1 s.
     pub first_retry: Duration,
+    /// While peers take long to answer, retransmissions are put off: those that come due until so long
+    /// after a message was first sent. Default 4.3 s, what REQs commonly grant; 0: never.
+    pub put_off: Duration,
     /// In all, from `connect` to UNREACHABLE, unless `ConnParam::timeout` says otherwise; also from
     /// `accept` to UNREACHABLE, and from `disconnect` to a DISCONNECTED by timeout. Default 30 s.
     pub deadline: Duration,
@@ -112,6 +116,7 @@ impl Config {
             loopback_is_wildcard: false,
             timers: Timers {
                 first_retry: Duration::from_secs(1),
+                put_off: Duration::from_millis(4295),
                 deadline: Duration::from_secs(30),
                 max_wait: Duration::from_secs(120),
                 sidr_first_retry: Duration::from_millis(4096),

@@ -3,7 +3,8 @@
 use nanocm_core::addr::{IbPath, ScopedIp};
 use nanocm_core::testing::{Peer, Side, Solo, World, comm_id};
 use nanocm_core::wire::{
-    ApStatus, Apr, Attribute, Lap, Mad, MessageKind, Mra, Rej, RejectReason, Rep, Req,
+    ApStatus, Apr, Attribute, ClassPortInfo, Header, Lap, Mad, MessageKind, Mra, Rej, RejectReason,
+    Rep, Req,
 };
 use nanocm_core::{
     ConnParam, ConnState, Disposition, Ece, EventKind, Gid, IdOption, IgnoreReason, Path,
@@ -274,5 +275,63 @@ fn an_alternate_path_is_declined_on_infiniband_and_unheard_of_on_roce() {
         assert_eq!(solo.cm.handle_datagram(now, &path, &apr), unsupported);
         solo.says(&[]);
         solo.assert_clean(&[listener, id]);
+    });
+}
+
+#[test]
+fn a_rep_is_repeated_no_more_often_than_the_peer_lets_us() {
+    for (max_cm_retries, repeated) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3), (15, 3)] {
+        World::new().solo(|mut solo| {
+            let listener = solo.listen(7471, 0);
+            let peer = solo.peer();
+            let mut req = peer.req(solo.ip, 7471);
+            Req(&mut req).set_max_cm_retries(max_cm_retries);
+            assert_eq!(solo.hears(&peer, &req), Disposition::Accepted);
+            let id = solo.tells(&["CONNECT_REQUEST"])[0].id;
+            solo.accept(id);
+            let comm_id = comm_id(&solo.says(&["REP"])[0]);
+            let (mut reps, mut mad) = (0, [0; 256]);
+            for _ in 0..20 {
+                solo.wait(Duration::from_secs(1));
+                while solo.cm.poll_transmit(solo.now, &mut mad).is_some() {
+                    reps += 1;
+                }
+            }
+            assert_eq!(reps, repeated, "Max CM Retries {max_cm_retries}");
+            // The other counts in the REQ are what they were.
+            let attrs = solo.cm.qp_attrs(id, nanocm_core::QpState::ReadyToSend).unwrap();
+            assert_eq!((attrs.retry_count, attrs.rnr_retry), (6, 5));
+            let _ = solo.hears(&peer, &peer.rtu(comm_id));
+            solo.tells(&["ESTABLISHED"]);
+            solo.assert_clean(&[listener, id]);
+        });
+    }
+}
+
+#[test]
+fn who_asks_what_the_cm_can_do_is_told() {
+    World::new().solo(|mut solo| {
+        let peer = solo.peer();
+        let mut question = peer.drep(0);
+        Header(&mut question).set_method(1).set_attribute(Attribute::CLASS_PORT_INFO);
+        assert_eq!(solo.hears(&peer, &question), Disposition::Accepted);
+        let mut mad = [0; 256];
+        let answer = solo.cm.poll_transmit(solo.now, &mut mad).unwrap();
+        assert_eq!(answer.path.remote_gid(), peer.ip.into());
+        let header = Header(&mad);
+        assert_eq!((header.method(), header.status()), (0x81, 0));
+        assert_eq!(header.transaction_id(), peer.tid);
+        assert_eq!(header.attribute(), Attribute::CLASS_PORT_INFO);
+        let info = ClassPortInfo(&mad);
+        assert_eq!((info.base_version(), info.class_version()), (1, 2));
+        assert_eq!((info.capability_mask(), info.response_time()), (0x3200, 18));
+        assert_eq!(mad[24..32], [1, 2, 0x32, 0, 0, 0, 0, 18]);
+        // Nobody answers a Set, an answer, or a question about anything else.
+        for (method, attribute) in [(2, 1), (0x81, 1), (1, 0x10)] {
+            Header(&mut question).set_method(method).set_attribute(Attribute(attribute));
+            let ignored = Disposition::Ignored(IgnoreReason::Method);
+            assert_eq!(solo.hears(&peer, &question), ignored);
+        }
+        solo.assert_clean(&[]);
     });
 }

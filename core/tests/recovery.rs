@@ -97,6 +97,74 @@ fn the_user_bounds_an_attempt_by_time_and_by_retries() {
     }
 }
 
+/// A connection whose application takes so long to accept; how often A has sent its REQ.
+fn accepted_after(pair: &mut Pair<'_>, millis: u64) -> usize {
+    let before = pair.node(A).sent.len();
+    pair.connect(7471, &[]);
+    let request = pair.expect(B, "CONNECT_REQUEST").event.id;
+    pair.run_for(Duration::from_millis(millis));
+    pair.accept(request, &[]);
+    let active = pair.expect(A, "CONNECT_RESPONSE").event.id;
+    let reqs = pair.node(A).sent.len() - before;
+    pair.establish(active, &[]);
+    pair.expect(A, "ESTABLISHED");
+    pair.expect(B, "ESTABLISHED");
+    reqs
+}
+
+#[test]
+fn while_peers_answer_slowly_nothing_is_sent_again_too_soon() {
+    let never = World::new().set(|config| config.timers.put_off = Duration::ZERO);
+    for (world, reqs) in [(World::new(), 1), (never, 2)] {
+        world.run(|mut pair| {
+            pair.listen(7471, 0);
+            assert_eq!(accepted_after(&mut pair, 900), 1);
+            // Answers take 0.9 s: after 1 s this one may still come.
+            assert_eq!(accepted_after(&mut pair, 1_200), reqs);
+        });
+    }
+}
+
+#[test]
+fn what_is_lost_while_peers_answer_slowly_is_sent_again_a_little_later() {
+    // Answers take so long: then it may be put off from 1 s to 3, or to 7, never beyond.
+    for (answer, seconds) in [(400, 1), (900, 3), (999, 3)] {
+        World::new().run(|mut pair| {
+            pair.listen(7471, 0);
+            accepted_after(&mut pair, answer);
+            pair.link.drop_next(Attribute::REQ, TO_B, 1);
+            let start = pair.now;
+            pair.connect(7471, &[]);
+            pair.expect(B, "CONNECT_REQUEST");
+            assert_about(since(start, &pair), seconds);
+        });
+    }
+    World::new().run(|mut pair| {
+        pair.listen(7471, 0);
+        for answer in [900, 1_700, 2_900] {
+            assert_eq!(accepted_after(&mut pair, answer), 1);
+        }
+        pair.link.drop_next(Attribute::REQ, TO_B, 1);
+        let start = pair.now;
+        pair.connect(7471, &[]);
+        pair.expect(B, "CONNECT_REQUEST");
+        assert_about(since(start, &pair), 7);
+    });
+}
+
+#[test]
+fn a_lossy_wire_is_no_slow_peer() {
+    World::new().run(|mut pair| {
+        pair.listen(7471, 0);
+        for _ in 0..3 {
+            pair.link.drop_next(Attribute::REQ, TO_B, 1);
+            let start = pair.now;
+            pair.established(7471);
+            assert_about(since(start, &pair), 1);
+        }
+    });
+}
+
 #[test]
 fn a_rep_is_sent_again_until_its_rtu_comes_or_the_time_is_up() {
     for (timeout, retries, end, reps) in [

@@ -5,7 +5,7 @@
 use super::lookup::comes_from_port;
 use super::qp::{Transport, retry_counts};
 use super::slot::{ConnSlot, flag, owed};
-use super::state::Stage;
+use super::state::{Stage, Wait};
 use super::{ConnParam, Conns, Outcome, Reply, Verdict, check_private_data, limits};
 use crate::addr::Path;
 use crate::error::ConnectError;
@@ -64,7 +64,7 @@ impl Conns<'_> {
         let repeats = slot.is_active() && slot.remote_comm_id == rep.local_comm_id();
         match slot.stage {
             // The answer we wait for.
-            Stage::ReqSent(_) => self.take_rep(index, path, rep),
+            Stage::ReqSent(wait) => self.take_rep(index, wait, path, rep),
             // Our RTU was lost: it goes out again.
             Stage::Established if repeats => {
                 self.owe(index, owed::RTU, true);
@@ -90,7 +90,7 @@ impl Conns<'_> {
         self.counters.ignore(IgnoreReason::UnknownConnection).into()
     }
 
-    fn take_rep(&mut self, index: usize, path: &Path, rep: &Rep<&Mad>) -> Verdict {
+    fn take_rep(&mut self, index: usize, wait: Wait, path: &Path, rep: &Rep<&Mad>) -> Verdict {
         let (guid, gid) = (rep.local_ca_guid(), self.slot(index).path.remote_gid());
         let comm_id = rep.local_comm_id();
         // An XRC target names its queue pair where others have an EE context.
@@ -122,6 +122,7 @@ impl Conns<'_> {
         slot.set(flag::PEER_FLOW_CONTROL, rep.end_to_end_flow_control());
         slot.put_peers_data(rep.private_data());
         self.enter_peer_tables(index, hashes);
+        self.note_answer(index, wait);
         self.sleep(index);
         self.set_owed(index, 0);
         self.set_stage(index, Stage::RepRcvd, "REP");
@@ -205,7 +206,7 @@ impl Conns<'_> {
             responder_resources: slot.peer_initiator_depth,
             initiator_depth: slot.peer_responder_resources,
             retry_count: slot.peer_retry_counts & 7,
-            rnr_retry_count: slot.peer_retry_counts >> 4,
+            rnr_retry_count: slot.peer_retry_counts >> 3 & 7,
             flow_control: slot.has(flag::PEER_FLOW_CONTROL),
             srq: slot.has(flag::PEER_SRQ),
         }

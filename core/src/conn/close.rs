@@ -122,7 +122,8 @@ impl Conns<'_> {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         match self.slot(index).stage {
-            Stage::DreqSent(_) => {
+            Stage::DreqSent(wait) => {
+                self.note_answer(index, wait);
                 self.set_owed(index, 0);
                 self.over(index, DisconnectCause::Local, "DREP")
             }

@@ -146,7 +146,7 @@ fn emit_req(slot: &ConnSlot, config: &Config, guid: u64, ends: &Endpoints, mad: 
         .set_retry_count(slot.retry_counts & 7)
         .set_partition_key(slot.pkey)
         .set_path_mtu(slot.mtu)
-        .set_rnr_retry_count(slot.retry_counts >> 4)
+        .set_rnr_retry_count(slot.retry_counts >> 3 & 7)
         .set_max_cm_retries(config.max_cm_retries)
         .set_srq(slot.has(flag::SRQ))
         .set_primary_local_gid(slot.path.local_gid())
@@ -187,7 +187,7 @@ fn emit_rep(slot: &ConnSlot, config: &Config, guid: u64, mad: &mut Mad) {
         .set_initiator_depth(slot.initiator_depth)
         .set_target_ack_delay(config.target_ack_delay)
         .set_end_to_end_flow_control(slot.has(flag::FLOW_CONTROL))
-        .set_rnr_retry_count(slot.retry_counts >> 4)
+        .set_rnr_retry_count(slot.retry_counts >> 3 & 7)
         .set_srq(slot.has(flag::SRQ))
         .set_local_ca_guid(guid);
     if slot.transport() == Some(Transport::Xrc) {

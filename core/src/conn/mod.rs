@@ -17,6 +17,7 @@ mod emit;
 mod flood;
 pub mod limits;
 mod lookup;
+mod pace;
 mod passive;
 #[cfg(feature = "testing")]
 mod picture;
@@ -49,6 +50,7 @@ use crate::time::{Instant, Span, Tick};
 use crate::wire::{IpCmHeader, RejectReason};
 use core::time::Duration;
 use flood::Flood;
+use pace::Pace;
 use retry::Waits;
 use slot::{FAREWELLS, OWN_QPN, PEER_ID, PEER_QPN, SENDS, flag, owed};
 use state::{Stage, Wait};
@@ -141,6 +143,7 @@ pub(crate) struct Conns<'s> {
     key: Key,
     pub(crate) config: Config,
     waits: Waits,
+    pace: Pace,
     /// Our clock, and the latest time that the caller has brought.
     now: Instant,
     seen: Instant,
@@ -175,6 +178,7 @@ impl<'s> Conns<'s> {
             key: key.derive(3),
             config: *config,
             waits: Waits::new(&config.timers),
+            pace: Pace::default(),
             now: Instant::ZERO,
             seen: Instant::ZERO,
             overdue: 0,

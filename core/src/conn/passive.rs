@@ -4,7 +4,7 @@
 
 use super::active::NotNow;
 use super::lookup::PeerHashes;
-use super::qp::{Transport, retry_counts};
+use super::qp::{Transport, repeats, repeats_of, retry_counts};
 use super::slot::{flag, owed};
 use super::state::Stage;
 use super::{ConnParam, Conns, Outcome, Verdict, check_private_data, limits};
@@ -34,7 +34,8 @@ impl Conns<'_> {
         slot.remote_psn = req.starting_psn();
         slot.peer_responder_resources = req.responder_resources();
         slot.peer_initiator_depth = req.initiator_depth();
-        slot.peer_retry_counts = retry_counts(req.retry_count(), req.rnr_retry_count());
+        slot.peer_retry_counts =
+            retry_counts(req.retry_count(), req.rnr_retry_count()) | repeats(req.max_cm_retries());
         slot.pkey = req.partition_key();
         slot.mtu = req.path_mtu();
         slot.rate = req.primary_packet_rate();
@@ -80,8 +81,9 @@ impl Conns<'_> {
         self.apply_param(index, owed::REP, param);
         self.set_owed(index, 0);
         self.enter_own_table(index);
-        let retries = param.retries.or(Some(self.config.passive_retries));
-        let wait = self.start_waiting(index, param.timeout, retries);
+        let retries = param.retries.unwrap_or(self.config.passive_retries);
+        let retries = repeats_of(self.slot(index).peer_retry_counts, retries);
+        let wait = self.start_waiting(index, param.timeout, Some(retries));
         self.set_stage(index, Stage::RepSent(wait), "accept");
         self.owe(index, owed::REP, false);
         Ok(())
@@ -169,7 +171,8 @@ impl Conns<'_> {
             return self.counters.ignore(IgnoreReason::WrongPath).into();
         }
         match slot.stage {
-            Stage::RepSent(_) => {
+            Stage::RepSent(wait) => {
+                self.note_answer(index, wait);
                 self.stand(index, "RTU");
                 self.accepted(index, Outcome::Established)
             }

@@ -21,6 +21,7 @@ impl Conns<'_> {
         }
         picture.list(self.farewells.iter(slots).map(nth));
         self.replies.paint(picture);
+        picture.put(self.pace.lately(now).into());
     }
 
     /// Which of the live slots this is.
@@ -43,9 +44,9 @@ impl ConnSlot {
         | Stage::DreqSent(wait)
         | Stage::SidrReqSent(wait) = self.stage
         {
-            let Wait { until, patience, repeated, left } = wait;
+            let Wait { until, patience, beats, left } = wait;
             picture.put(until.ahead_of(now) as u64);
-            picture.put_all([u64::from(patience), u64::from(repeated), u64::from(left)]);
+            picture.put_all([u64::from(patience), u64::from(beats), u64::from(left)]);
         }
         for name in [self.local_comm_id, self.remote_comm_id] {
             picture.name(u64::from(name));

@@ -214,7 +214,7 @@ impl Conns<'_> {
             max_rd_atomic: outstanding,
             timeout: slot.local_ack_timeout(),
             retry_count: slot.peer_retry_counts & 7,
-            rnr_retry: slot.peer_retry_counts >> 4,
+            rnr_retry: slot.peer_retry_counts >> 3 & 7,
             path: slot.path,
         })
     }
@@ -258,9 +258,22 @@ pub(super) fn check_numbers(param: &ConnParam<'_>) -> Result<(), super::ConnectE
     Ok(())
 }
 
-/// Two three-bit counts in one octet.
+/// Two three-bit counts in one octet, with two bits left: see [`repeats`].
 pub(super) fn retry_counts(retry: u8, rnr: u8) -> u8 {
-    retry.min(7) | rnr.min(7) << 4
+    retry.min(7) | rnr.min(7) << 3
+}
+
+/// In the bits that `retry_counts` leaves: how often a REP may be repeated, 3 standing for more too.
+pub(super) fn repeats(max_cm_retries: u8) -> u8 {
+    max_cm_retries.min(3) << 6
+}
+
+/// How often it is repeated, if `wanted` is what we would do: no more often than the peer's REQ lets us.
+pub(super) fn repeats_of(peer_retry_counts: u8, wanted: u8) -> u8 {
+    match peer_retry_counts >> 6 {
+        3 => wanted,
+        few => few.min(wanted),
+    }
 }
 
 /// The local ACK timeout code of a path: its round trip and the channel adapter's delay, both powers

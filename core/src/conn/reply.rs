@@ -1,4 +1,4 @@
-//! Answers to strangers: REJ, DREP, SIDR_REP and APR that no slot owes, in a small ring. When it is full the answer
+//! Answers to strangers: REJ, DREP, SIDR_REP, APR and ClassPortInfo that no slot owes, in a small ring. When it is full the answer
 //! is dropped and counted; whoever asked will ask again.
 
 use super::Conns;
@@ -6,6 +6,7 @@ use crate::addr::{Gid, Path, ServiceId};
 use crate::stats::bump;
 use crate::wire::{
     ApStatus, Apr, Drep, Mad, MessageKind, Rej, RejectReason, SidrRep, SidrReq, SidrStatus,
+    class_port_info,
 };
 
 /// One answer, as small as it can be told.
@@ -28,6 +29,7 @@ enum What {
     Rej { of: MessageKind, reason: RejectReason },
     SidrRep(SidrStatus),
     Apr(ApStatus),
+    ClassPortInfo,
 }
 
 /// A reply's additional information.
@@ -97,6 +99,11 @@ impl Reply {
         Reply::new(path, tid, What::Apr(status))
     }
 
+    /// What this CM can do.
+    pub(crate) fn class_port_info(path: &Path, tid: u64) -> Reply {
+        Reply::new(path, tid, What::ClassPortInfo)
+    }
+
     /// Between these communication IDs, ours first.
     pub(crate) fn between(mut self, own_comm_id: u32, peers_comm_id: u32) -> Reply {
         (self.own_comm_id, self.peers_comm_id) = (own_comm_id, peers_comm_id);
@@ -153,6 +160,10 @@ impl Reply {
             What::Apr(status) => {
                 Apr::emit(mad, self.tid).set_ap_status(status);
             }
+            What::ClassPortInfo => {
+                class_port_info::answer(mad, self.tid);
+                return self.path;
+            }
         }
         // All but SIDR's begin with them.
         Drep(mad).set_local_comm_id(self.own_comm_id).set_remote_comm_id(self.peers_comm_id);
@@ -203,6 +214,7 @@ impl<'s> ReplyRing<'s> {
                 What::Rej { of, reason } => (1 + u64::from(of.0), u64::from(reason.0)),
                 What::SidrRep(status) => (8, u64::from(status.0)),
                 What::Apr(status) => (9, u64::from(status.0)),
+                What::ClassPortInfo => (10, 0),
             };
             picture.put_all([kind, code]);
         }

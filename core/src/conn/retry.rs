@@ -1,5 +1,5 @@
-//! What happens when nothing comes: repetition with doubling intervals, the end of waiting, and
-//! MRA, which asks for patience.
+//! What happens when nothing comes: repetition with doubling intervals, put off while peers are slow
+//! (`pace.rs`), the end of waiting, and MRA, which asks for patience.
 //!
 //! Read first: IBTA 12 (timeouts and retries); facts: wire-formats §2.11, field-tests C1, C2.
 
@@ -28,6 +28,8 @@ const TENTH: u32 = 100;
 pub(super) struct Waits {
     first_retry: Span,
     sidr_first_retry: Span,
+    /// In milliseconds.
+    put_off: u32,
     deadline: Span,
     pub(super) accept_deadline: Span,
     /// How far an MRA may move a deadline, as `Wait::patience` has it; 109 minutes at most.
@@ -43,6 +45,7 @@ impl Waits {
         Waits {
             first_retry: Span::from(timers.first_retry).max(Span::MILLISECOND),
             sidr_first_retry: Span::from(timers.sidr_first_retry).max(Span::MILLISECOND),
+            put_off: Span::from(timers.put_off).as_millis(),
             deadline,
             accept_deadline: timers.accept_deadline.into(),
             patience: u16::try_from(patience.as_millis() / TENTH).unwrap_or(u16::MAX),
@@ -68,7 +71,7 @@ impl Conns<'_> {
         let wait = Wait {
             until,
             patience,
-            repeated: 0,
+            beats: 0,
             left: retries.map_or(UNLIMITED, |n| n.min(UNLIMITED - 1)),
         };
         self.wake_for(index, &wait);
@@ -77,7 +80,7 @@ impl Conns<'_> {
 
     /// Begins anew to repeat, with the same end.
     pub(super) fn restart(&mut self, index: usize, wait: Wait) {
-        let wait = Wait { repeated: 0, ..wait };
+        let wait = Wait { beats: 0, ..wait };
         self.wake_for(index, &wait);
         self.set_wait(index, wait);
     }
@@ -99,7 +102,7 @@ impl Conns<'_> {
         let datagram = self.slot(index).is_datagram();
         let waits = &self.waits;
         let first = if datagram { waits.sidr_first_retry } else { waits.first_retry };
-        let interval = first.doubled(wait.repeated.min(20).into());
+        let interval = first.doubled(wait.beats());
         Tick::after(self.now, interval).min(wait.until)
     }
 
@@ -113,18 +116,14 @@ impl Conns<'_> {
     fn on_deadline(&mut self, index: usize, now: Tick) -> Option<(usize, Outcome)> {
         match self.slot(index).stage {
             Stage::ReqSent(wait) => {
-                if let Some(wait) = self.next_try(index, wait, now) {
-                    self.set_wait(index, wait);
-                    self.owe(index, owed::REQ, true);
+                if self.try_again(index, wait, now, owed::REQ) {
                     return None;
                 }
                 self.give_up(index, "no answer");
                 self.outcome(index, Outcome::Unreachable(Unreachable::Timeout))
             }
             Stage::RepSent(wait) => {
-                if let Some(wait) = self.next_try(index, wait, now) {
-                    self.set_wait(index, wait);
-                    self.owe(index, owed::REP, true);
+                if self.try_again(index, wait, now, owed::REP) {
                     return None;
                 }
                 // Said often enough, lest it be said to somebody who has not asked. Who has, asks again.
@@ -136,18 +135,14 @@ impl Conns<'_> {
                 self.outcome(index, Outcome::Unreachable(Unreachable::Timeout))
             }
             Stage::DreqSent(wait) => {
-                if let Some(wait) = self.next_try(index, wait, now) {
-                    self.set_wait(index, wait);
-                    self.owe(index, owed::DREQ, true);
+                if self.try_again(index, wait, now, owed::DREQ) {
                     return None;
                 }
                 self.set_owed(index, 0);
                 self.over(index, DisconnectCause::Timeout, "no answer").outcome
             }
             Stage::SidrReqSent(wait) => {
-                if let Some(wait) = self.next_try(index, wait, now) {
-                    self.set_wait(index, wait);
-                    self.owe(index, owed::REQ, true);
+                if self.try_again(index, wait, now, owed::REQ) {
                     return None;
                 }
                 self.give_up(index, "no answer");
@@ -169,15 +164,45 @@ impl Conns<'_> {
         }
     }
 
-    /// Sets the deadline of the next try; `None` if there is no time or no try left.
-    fn next_try(&mut self, index: usize, wait: Wait, now: Tick) -> Option<Wait> {
+    /// Repeats the question, or puts that off; false if there is no time or no try left.
+    fn try_again(&mut self, index: usize, wait: Wait, now: Tick, question: u8) -> bool {
         if wait.until.is_due(now) || wait.left == 0 {
-            return None;
+            return false;
         }
-        let left = if wait.left == UNLIMITED { UNLIMITED } else { wait.left - 1 };
-        let wait = Wait { repeated: wait.repeated.saturating_add(1), left, ..wait };
+        let waited = self.waited(&wait.after_a_beat(false));
+        let again = self.slot(index).is_datagram()
+            || waited >= self.waits.put_off
+            || !self.pace.may_come(waited, now);
+        let mut wait = wait.after_a_beat(again);
+        if again {
+            wait.left -= u8::from(wait.left != UNLIMITED);
+            self.owe(index, question, true);
+        }
+        self.set_wait(index, wait);
         self.wake_for(index, &wait);
-        Some(wait)
+        true
+    }
+
+    /// Milliseconds from a question to its last beat.
+    fn waited(&self, wait: &Wait) -> u32 {
+        let first = self.waits.first_retry.as_millis();
+        first.saturating_mul((1 << wait.beats()) - 1)
+    }
+
+    /// The answer has come. How long it took counts if it can only be the answer to what was sent first,
+    /// and nothing has moved the next beat.
+    pub(super) fn note_answer(&mut self, index: usize, wait: Wait) {
+        let next = self.deadlines.of(self.table.slots(), index);
+        let Some(next) = next.filter(|&next| next != wait.until && !wait.sent_again()) else {
+            return;
+        };
+        let now = Tick::at(self.now);
+        let left = u32::try_from(next.ahead_of(now)).unwrap_or(0);
+        if self.waits.put_off > 0
+            && let Some(took) = self.waited(&wait.after_a_beat(false)).checked_sub(left)
+        {
+            self.pace.note(took, now);
+        }
     }
 
     /// The peer is alive but slow: wait as long as it asks, up to `max_wait`; an end that the user

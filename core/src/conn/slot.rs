@@ -72,6 +72,7 @@ pub struct ConnSlot {
     pub(super) peer_responder_resources: u8,
     pub(super) peer_initiator_depth: u8,
     pub(super) retry_counts: u8,
+    /// Of a REQ also how often its REP may be repeated ([`repeats`](super::qp::repeats)).
     pub(super) peer_retry_counts: u8,
     pub(super) mtu: u8,
     pub(super) rate: u8,

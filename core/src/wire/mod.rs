@@ -38,6 +38,7 @@ mod codes;
 mod apr;
 mod bits;
 mod check;
+pub(crate) mod class_port_info;
 mod crc;
 mod drep;
 mod dreq;
@@ -66,6 +67,7 @@ mod view;
 mod tests;
 
 pub use apr::Apr;
+pub use class_port_info::ClassPortInfo;
 pub use codes::{ApStatus, MessageKind, SidrStatus};
 pub use drep::Drep;
 pub use dreq::Dreq;

@@ -83,6 +83,7 @@ impl<'m> Node<'m> {
         config.port_range = (40_000, 40_015);
         config.answers_per_second = 0;
         config.timers.first_retry = beats(1);
+        config.timers.put_off = Duration::ZERO;
         config.timers.sidr_first_retry = beats(1);
         config.timers.deadline = beats(4);
         config.timers.accept_deadline = beats(2) - Duration::from_micros(600); // also a code of MRA's

@@ -46,6 +46,9 @@ pub struct ncm_config {
     /// Before the first retransmission of a REQ, REP or DREQ; doubled for each further one. Default
     /// 1 s.
     pub first_retry: u64,
+    /// While peers take long to answer, retransmissions are put off: those that come due until so long
+    /// after a message was first sent. Default 4.295 s; 0: never.
+    pub put_off: u64,
     /// In all, from ncm_connect to UNREACHABLE, unless ncm_conn_param says otherwise; also from
     /// ncm_accept to UNREACHABLE, and from ncm_disconnect to a DISCONNECTED by timeout. Default 30 s.
     pub deadline: u64,
@@ -114,6 +117,7 @@ impl ncm_config {
         let mut config = Config::new(self.seed);
         config.default_backlog = self.default_backlog;
         config.timers.first_retry = Duration::from_nanos(self.first_retry);
+        config.timers.put_off = Duration::from_nanos(self.put_off);
         config.timers.deadline = Duration::from_nanos(self.deadline);
         config.timers.max_wait = Duration::from_nanos(self.max_wait);
         config.timers.sidr_first_retry = Duration::from_nanos(self.sidr_first_retry);
@@ -143,6 +147,7 @@ impl From<Config> for ncm_config {
             default_backlog: config.default_backlog,
             seed: config.seed,
             first_retry: nanos(config.timers.first_retry),
+            put_off: nanos(config.timers.put_off),
             deadline: nanos(config.timers.deadline),
             max_wait: nanos(config.timers.max_wait),
             sidr_first_retry: nanos(config.timers.sidr_first_retry),

@@ -76,7 +76,7 @@ fn structures_have_no_padding() {
         ncm_port_key { size, space, local, held, reserved }
         ncm_capacity { size, ids, conns, replies, ports, gids, map, reserved }
         ncm_config {
-            size, default_backlog, seed, first_retry, deadline, max_wait, sidr_first_retry, accept_deadline, half_open,
+            size, default_backlog, seed, first_retry, put_off, deadline, max_wait, sidr_first_retry, accept_deadline, half_open,
             answers_per_second, half_open_per_source, port_low,
             port_high, comm_id_prefix, comm_id_prefix_bits, loopback_is_wildcard, lenient,
             remote_cm_response_timeout, local_cm_response_timeout, max_cm_retries, target_ack_delay,
@@ -179,6 +179,7 @@ fn the_config_comes_back_as_it_went() {
     config.half_open_per_source = 7;
     config.answers_per_second = 8;
     config.passive_retries = 9;
+    config.timers.put_off = core::time::Duration::from_secs(8);
     config.timers.sidr_first_retry = core::time::Duration::from_secs(9);
     let back = ncm_config::from(config).to_rust().unwrap();
     // `Debug` shows all but the seed.

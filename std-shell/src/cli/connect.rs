@@ -11,7 +11,7 @@ use nanocm::core::wire::{Mad, Req};
 use nanocm::core::{Counters, Id as Handle, ServiceId};
 use nanocm::{
     Cause, Cm, ConnParam, ConnState, Error, Event, EventChannel, EventKind, Id, IdOption,
-    PortSpace, Rejection,
+    PortSpace, RejectReason, Rejection,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -112,8 +112,8 @@ const LINGERING: usize = 16_384;
 /// After a signal peers have so long to agree to the end.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// After the answer to a peer's DREQ. As passive side it repeats what is not answered after our REQs' Local CM Response
-/// Timeout, 1.07 s.
+/// For the DREQs of a peer that has had its answer, or is about to ask: what it says of an old connection (REJ 10) it tells
+/// that connection too. As passive side it repeats them after our REQs' Local CM Response Timeout, 1.07 s.
 const STAY: Duration = Duration::from_secs(2);
 
 /// The queue pair number of the next connection.
@@ -154,7 +154,7 @@ struct Client<'a> {
     failures: u32,
     /// Set by a signal.
     stop_at: Option<Instant>,
-    /// Set by a peer's DREQ.
+    /// Set by a peer's DREQ, or by a REJ 10, behind which there is one.
     stay_until: Option<Instant>,
 }
 
@@ -184,7 +184,7 @@ impl Client<'_> {
         }
     }
 
-    /// A peer that does not get our answer to its DREQ asks again, and nobody else would answer it. A signal cuts this short.
+    /// Nobody else would answer a DREQ that is still to come. A signal cuts this short.
     fn stay(&self, signals: &mut Signals) -> Outcome {
         while self.stop_at.is_none()
             && let Some(until) = self.stay_until.filter(|until| *until > Instant::now())
@@ -269,6 +269,9 @@ impl Client<'_> {
             }
             EventKind::Rejected(_) | EventKind::Unreachable(_) | EventKind::DeviceRemoval => {
                 self.reporter.event(&event, None)?;
+                if event.kind == EventKind::Rejected(RejectReason::STALE) {
+                    self.stay_until = Some(Instant::now() + STAY);
+                }
                 self.fail(event);
             }
             EventKind::AddrChange => self.reporter.event(&event, None)?,

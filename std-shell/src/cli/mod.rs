@@ -12,6 +12,7 @@
 //! | `counters.rs` | `--counters` |
 //! | `provider.rs` | `--provider` |
 //! | `source.rs` | `--from` |
+//! | `probe/` | conversations that test a peer's CM |
 //! | `signals.rs` | SIGINT and SIGTERM as something to poll |
 //! | `unanswered.rs` | the requests to `listen` that wait for their answer |
 //! | `decode.rs`, `states.rs`, … | a subcommand each |
@@ -29,6 +30,7 @@ mod failure;
 mod ladder;
 mod listen;
 mod output;
+mod probe;
 mod provider;
 mod record;
 mod resolve;
@@ -58,6 +60,7 @@ enum Command {
     Listen(listen::Args),
     Connect(connect::Args),
     Resolve(resolve::Args),
+    Probe(probe::Args),
     Decode(decode::Args),
     States(states::Args),
 }
@@ -68,11 +71,12 @@ Examples:
   nanocm listen 10.0.0.1:7471         accept whoever connects (Linux's rping, cmtime, ...)
   nanocm connect 10.0.0.2:7471        connect, disconnect, say what happened
   nanocm resolve 10.0.0.2:7174        find a datagram service (Linux's udaddy, ...)
+  nanocm probe 10.0.0.2:7471          is that peer's CM right?
   nanocm decode rping.pcap            one line per CM message
   nanocm decode --ladder rping.pcap   each conversation drawn as a ladder
   nanocm decode --json rping.pcap     one JSON object per CM message
 
-Exit status: 0 done, 1 the operation failed, 2 an argument cannot be understood.";
+Exit status: 0 done, 1 the operation failed (probe: something deviates), 2 an argument cannot be understood.";
 
 /// Runs the program with the arguments of the process.
 pub(crate) fn run() -> ExitCode {
@@ -109,6 +113,11 @@ fn execute(command: &Command) -> ExitCode {
             let outcome = resolve::run(args, &mut counted);
             counters::exit_counted(args.json, outcome, counted)
         }
+        // What deviates has been told, and is no failure of ours.
+        Command::Probe(args) => match probe::run(args) {
+            Ok(false) => ExitCode::FAILURE,
+            outcome => output::exit(args.json, outcome.map(drop)),
+        },
         Command::Decode(args) => output::exit(args.json, decode::run(args)),
         Command::States(args) => output::exit(false, states::run(args)),
     }

@@ -31,7 +31,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    const EMPTY: Slot = Slot {
+    pub(super) const EMPTY: Slot = Slot {
         control: [0; CONTROL],
         name: [0; NAME],
         name_len: 0,

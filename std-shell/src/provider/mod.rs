@@ -6,7 +6,7 @@
 //! | [`Raw`] | CAP_NET_RAW | raw IP sockets, the same on the wire; checks every ICRC in full |
 //! | [`Mem`] | nothing | queues in this process, with losses on demand |
 //!
-//! All are [`MadTransport`]s. `udp` and `raw` refuse addresses where they could hear nothing:
+//! All are [`MadTransport`]s. [`Frames`] is for tests of a peer: port 4791 without framing. `udp` and `raw` refuse addresses where they could hear nothing:
 //! [`judge`] says why. One connection manager per address: a second one is told who the first is.
 
 #![deny(unsafe_code)]
@@ -15,6 +15,7 @@ mod activation;
 mod addresses;
 mod datagram;
 mod error;
+mod frames;
 mod guid;
 mod host;
 mod link;
@@ -28,6 +29,7 @@ mod transport;
 mod udp;
 
 pub use error::{OpenCause, OpenError};
+pub use frames::Frames;
 pub use guid::Guids;
 pub use host::{HostFacts, Refusal, judge};
 pub use mem::{LinkFaults, Mem, MemNet};

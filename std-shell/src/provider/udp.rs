@@ -46,9 +46,15 @@ pub struct Udp(Roce<UdpLink>);
 
 roce_provider!(Udp, UdpLink);
 
-struct UdpLink {
+pub(super) struct UdpLink {
     socket: Socket,
     address: ScopedIp,
+}
+
+impl UdpLink {
+    pub(super) fn address(&self) -> ScopedIp {
+        self.address
+    }
 }
 
 impl Link for UdpLink {

@@ -16,6 +16,8 @@ def output(command, limit=120, cwd=None, **environment):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=limit)
     except FileNotFoundError:
         raise Trouble(f"{command[0]}: there is no such program on this machine.") from None
+    except PermissionError:
+        raise Trouble(f"{command[0]}: this program of this machine may not be run.") from None
     except subprocess.TimeoutExpired:
         raise Trouble(f"`{shown}` took more than {limit} s.") from None
     if done.returncode != 0:

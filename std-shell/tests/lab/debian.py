@@ -58,7 +58,10 @@ def releases(kernels):
 def unpacked(release):
     """The folder that holds the release's kernel and programs; fetched on the first call, from then on cached."""
     home = cache() / release.suite
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Trouble(f"{home} cannot be made ({error.strerror}): NANOCM_LAB_CACHE may name another cache.") from None
     with locked(home / "lock"):
         ready = home / "ready"
         wanted = "\n".join(release.packages)

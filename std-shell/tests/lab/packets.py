@@ -86,6 +86,7 @@ class Trace:
         self.kernel = kernel  # Linux's, as in `--kernel`
         self.messages, self.retransmissions, self.sent = [], [], set()
         self.bad_icrc, self.unreachable = [], []
+        self.bad_icrc_sources = set()
         self.conversations = collections.defaultdict(set)  # (requester, responder, requester's ID) -> messages' names
 
     def read(self, path):
@@ -95,11 +96,12 @@ class Trace:
             if ip is not None and ip.is_unreachable():
                 self.unreachable.append(frame)
             if ip is not None and ip.is_roce():
-                self.take(frame, time, ip, vlan)
+                self.take(frame, time, vlan, ip)
 
-    def take(self, frame, time, ip, vlan):
+    def take(self, frame, time, vlan, ip):
         if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
+            self.bad_icrc_sources.add(ip.src)
         mad = ip.cm_mad()
         if mad is None:
             return
@@ -142,7 +144,7 @@ class IpPacket:
         return self.protocol == UDP and int.from_bytes(self.payload[2:4], "big") == ROCE_PORT
 
     def traffic_class(self):
-        return self.header[1] if len(self.header) < 40 else int.from_bytes(self.header[:2], "big") >> 4 & 0xFF
+        return self.header[1] if self.header[0] >> 4 == 4 else int.from_bytes(self.header[:2], "big") >> 4 & 0xFF
 
     def cm_mad(self):
         """The CM MAD in this RoCE packet, or None: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""

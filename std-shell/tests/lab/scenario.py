@@ -16,6 +16,7 @@ and, where it differs from a clean wire between healthy programs,
     REPEATED          the messages that may be retransmitted
     INCOMPLETE        how many connections may lack a message of their end
     UNREACHABLE       True if ICMP may say that nobody has UDP port 4791
+    ODD               True if nanocm sends wrong frames on purpose: of the capture no more is checked than Linux's CRCs
     wire(trace)       sentences about what else is wrong with the capture (packets.Trace), if MESSAGES are right
 """
 

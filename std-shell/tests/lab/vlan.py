@@ -5,7 +5,6 @@ their tags. Started as a program it is the switch; `access_port` starts it so.
 """
 
 import contextlib
-import fcntl
 import os
 import select
 import socket
@@ -26,9 +25,7 @@ TAG = struct.pack("!HH", 0x8100, ID)
 ADDRESSES_END = 12  # of a frame; a tag follows, if there is one
 FRAME = 65536
 
-# From linux/if_tun.h, linux/if_ether.h and linux/if_packet.h.
-TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-ETH_P_ALL = 0x0003
+# From linux/if_packet.h.
 SOL_PACKET, PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 263, 8, 0x10
 AUXDATA = struct.Struct("IIIHHHH")  # status, length, captured, two offsets, VLAN tag, VLAN protocol
 
@@ -38,7 +35,7 @@ def access_port(folder):
     """The host has an interface in the VLAN, with an address of each family, while this lasts."""
     switch = processes.start([sys.executable, __file__], stdout=folder / "switch.log", stderr=folder / "switch.log")
     try:
-        if not processes.eventually(lambda: PORT in (name for _, name in socket.if_nameindex()), 10):
+        if not network.wait_for(PORT):
             raise Trouble(f"The switch makes no {PORT}: {(folder / 'switch.log').read_text().strip()}")
         network.allow_ipv6(PORT)
         for host, _, prefix in ADDRESSES.values():
@@ -50,8 +47,8 @@ def access_port(folder):
 
 
 def main():
-    trunk = open_trunk()
-    port = open_port()
+    trunk, port = network.open_wire(), network.open_tap(PORT)
+    trunk.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     while True:
         readable, _, _ = select.select([trunk, port], [], [])
         if trunk in readable and (frame := from_trunk(trunk)):
@@ -60,19 +57,6 @@ def main():
         if port in readable:
             frame = os.read(port, FRAME)
             trunk.send(frame[:ADDRESSES_END] + TAG + frame[ADDRESSES_END:])
-
-
-def open_trunk():
-    trunk = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-    trunk.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
-    trunk.bind((network.TAP, ETH_P_ALL))
-    return trunk
-
-
-def open_port():
-    port = os.open("/dev/net/tun", os.O_RDWR)
-    fcntl.ioctl(port, TUNSETIFF, struct.pack("16sH22x", PORT.encode(), IFF_TAP | IFF_NO_PI))
-    return port
 
 
 def from_trunk(trunk):

@@ -16,6 +16,7 @@ mod events;
 mod many;
 mod numbers;
 mod output;
+mod probe;
 mod resolve;
 mod signals;
 mod states;

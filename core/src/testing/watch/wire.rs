@@ -3,9 +3,10 @@
 use super::Watch;
 use crate::addr::Gid;
 use crate::stats::Counters;
-use crate::wire::{Mad, Message, RejectReason};
+use crate::wire::{Attribute, Header, Mad, Message, RejectReason};
 use crate::{Disposition, IgnoreReason, Path, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 /// What has come and gone.
 #[derive(Default)]
@@ -26,6 +27,12 @@ pub(super) struct Ledger {
     asking: BTreeMap<u32, End>,
     /// The attempts that we have told the peer we gave up.
     given_up: BTreeSet<u32>,
+}
+
+/// The one answer that is no CM message.
+fn is_class_port_info(mad: &Mad) -> bool {
+    let header = Header(mad);
+    (header.method(), header.attribute()) == (0x81, Attribute::CLASS_PORT_INFO)
 }
 
 /// The other end of a path: its GID and LID.
@@ -85,8 +92,12 @@ impl Watch<'_> {
         self.ledger.sent = self.ledger.sent.wrapping_add(1);
         let limit = self.cm.conns.most_owed();
         assert!(self.transmits <= limit, "datagrams without end: {transmit:?}");
-        let message = Message::parse(mad).unwrap_or_else(|why| panic!("no CM message: {why:?}"));
         let to = end(&transmit.path);
+        if is_class_port_info(mad) {
+            self.ledger.answered = self.ledger.answered.wrapping_add(1);
+            return self.answers_somebody(to, &"ClassPortInfo");
+        }
+        let message = Message::parse(mad).unwrap_or_else(|why| panic!("no CM message: {why:?}"));
         if transmit.token.to_raw() == 0 {
             self.ledger.answered = self.ledger.answered.wrapping_add(1);
             self.sent_without_connection(to, &message);
@@ -125,8 +136,12 @@ impl Watch<'_> {
             assert!(self.ledger.given_up.insert(comm_id), "{message:?} twice");
             return;
         }
+        self.answers_somebody(to, message);
+    }
+
+    fn answers_somebody(&mut self, to: End, what: &dyn Debug) {
         let unanswered = self.ledger.senders.get_mut(&to).filter(|unanswered| **unanswered > 0);
-        *unanswered.unwrap_or_else(|| panic!("{message:?} answers nothing from {to:?}")) -= 1;
+        *unanswered.unwrap_or_else(|| panic!("{what:?} answers nothing from {to:?}")) -= 1;
     }
 
     pub(super) fn nothing_to_send(&mut self) {

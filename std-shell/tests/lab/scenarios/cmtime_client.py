@@ -7,13 +7,8 @@ PROVIDERS = ("raw", "udp")
 FAMILIES = ("v4",)
 
 CONNECTIONS = 1000
-MESSAGES = {**dict.fromkeys(("REQ", "REP", "RTU", "DREQ", "DREP"), (CONNECTIONS, 2 * CONNECTIONS + 1)),  # by kernel
-            "MRA": (0, CONNECTIONS)}
+MESSAGES = dict.fromkeys(("REQ", "REP", "RTU", "DREQ", "DREP"), (CONNECTIONS, 2 * CONNECTIONS + 1))  # by kernel
 PORT = 7471
-
-# None, as a rule. cmtime takes up to a second over an answer; on a busy machine longer, and then nanocm sends its REP again,
-# of which Linux says that it has it (MRA).
-REPEATED = ("REP", "MRA", "RTU")
 
 
 def play(stage, provider, family):
@@ -32,14 +27,3 @@ def play(stage, provider, family):
            "not each DISCONNECTED is the peer's")
     counters = nanocm.events("COUNTERS")[0]
     expect(counters.get("established") == all_rounds, f"nanocm counts {counters}")
-
-
-def wire(trace):
-    """A REP comes again only while it has not been answered."""
-    answered = {rtu.remote_id: rtu.frame for rtu in reversed(trace.named("RTU"))}
-    repeated = {rep.local_id for rep in trace.retransmissions if rep.name == "REP"}
-    for again in trace.retransmissions:
-        if again.name == "REP" and answered.get(again.local_id, again.frame) < again.frame:
-            yield f"frame {again.frame}: a REP comes again that was answered in frame {answered[again.local_id]}"
-        if again.name != "REP" and again.remote_id not in repeated:
-            yield f"frame {again.frame}: {again.name} comes again, though no REP did"

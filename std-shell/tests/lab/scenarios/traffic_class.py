@@ -20,4 +20,4 @@ def wire(trace):
         if message.traffic_class != TOS:
             yield f"frame {message.frame}: {message.name} from {message.src} has traffic class {message.traffic_class}"
         if message.name == "REQ" and message.field("traffic_class") != TOS:
-            yield f"frame {message.frame}: the REQ says traffic class {message.field('traffic_class')}"
+            yield f"frame {message.frame}: the REQ asks for traffic class {message.field('traffic_class')}"

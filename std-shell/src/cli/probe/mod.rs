@@ -1,0 +1,339 @@
+//! `nanocm probe`: is that peer's CM right?
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `conversations/` | what is sent, and what may follow: a table |
+//! | `talk.rs` | one conversation: its names, sending, hearing, leaving nothing behind |
+//! | `frame.rs` | BTH, DETH and ICRC of what comes in, and wrong ones to be sent |
+//! | `verdict.rs` | what is made of an answer, and where it is wrong |
+//! | `peer.rs` | the socket, and who is told what comes through it |
+//! | `report.rs` | JSON, sentences, Markdown |
+//!
+//! This file owns the order of things: is anybody there, what does the listener do, all conversations.
+
+mod conversations;
+mod frame;
+mod peer;
+mod report;
+mod talk;
+mod verdict;
+
+use super::args::{self, Address};
+use super::output::{Failure, Stop, errno};
+use super::provider::{self, Provider};
+use super::signals::{self, Signals};
+use super::source;
+use conversations::{Conversation, Needs};
+use nanocm::core::ScopedIp;
+use nanocm::provider::Frames;
+use nanocm::{Cause, Error, PortSpace, random_seed};
+use nanocm_core::wire::{Attribute, Header, Rej, RejectReason, SidrRep, SidrStatus};
+use peer::{Patience, Peer};
+use report::{Form, Probed, Report};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use talk::Talk;
+use verdict::{NO_ANSWER, Stop as End, Verdict, message};
+
+/// Test a peer's connection manager: what it does with good, odd and wrong messages
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Whom to test, and the port of a listener there: 1.2.3.4[:PORT], [v6][:PORT], [fe80::1%eth0][:PORT]
+    #[arg(value_name = "ADDR[:PORT]", value_parser = args::source)]
+    address: Address,
+    /// From which local address
+    #[arg(long, value_name = "ADDR", value_parser = args::source)]
+    from: Option<Address>,
+    /// How CM messages travel: udp
+    #[arg(long, value_name = "P", default_value = "udp")]
+    provider: Provider,
+    /// Also send payloads that are no MADs: a longer one ends the CM of Linux 6.1
+    #[arg(long)]
+    rude: bool,
+    /// One JSON object a line instead of a table
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+    /// A report in Markdown under this title
+    #[arg(long, value_name = "TITLE")]
+    markdown: Option<String>,
+}
+
+/// True if nothing deviates.
+///
+/// Nothing is left behind, whatever comes of a conversation; a second signal may leave a connection.
+pub(crate) fn run(args: &Args) -> Result<bool, Stop> {
+    let remote = provider::ip(args.address)?;
+    if args.provider != Provider::Udp {
+        let message = "a probe takes `--provider udp`: nothing that it sends needs another";
+        return Err(Failure::new(errno::EOPNOTSUPP, "provider", message.into()).into());
+    }
+    let signals = Signals::take().map_err(signals::failure)?;
+    let route = || match Frames::source_for(remote) {
+        Ok(source) => Ok(source.address.with_port(0)),
+        Err(error) => Err(failed("find the way", None, remote, Cause::Io(error))),
+    };
+    let (local, frames) = source::open_with(args.from, route, |local| {
+        Frames::open(ScopedIp::of(local))
+            .map_err(|error| failed("probe", Some(local), remote, Cause::Open(Box::new(error))))
+    })?;
+    let peer = Peer::new(frames, local, remote, random_seed()?);
+    thread::scope(|scope| {
+        scope.spawn(|| peer.receive());
+        let found = Probe { args, peer: &peer, local, remote, signals }.run();
+        peer.end();
+        found
+    })
+}
+
+fn failed(
+    operation: &'static str,
+    local: Option<SocketAddr>,
+    peer: SocketAddr,
+    cause: Cause,
+) -> Error {
+    Error { operation, local, peer: Some(peer), cause }
+}
+
+struct Probe<'a> {
+    args: &'a Args,
+    peer: &'a Peer,
+    local: SocketAddr,
+    remote: SocketAddr,
+    signals: Signals,
+}
+
+/// What is at the port, as far as a good request can tell.
+enum Listener {
+    NoPort,
+    Nobody,
+    Rejects(RejectReason),
+    Silent,
+    Accepts,
+}
+
+/// Conversations that go on at a time, where they may.
+const SIDE_BY_SIDE: usize = 12;
+
+/// A peer that does not answer a first REQ so soon is asked again.
+const FIRST: Patience =
+    Patience { silence: Duration::from_millis(700), answer: Duration::from_millis(3_500) };
+
+/// So soon a server is there again, if at all.
+const RETURN: Duration = Duration::from_secs(4);
+
+impl Probe<'_> {
+    fn run(mut self) -> Result<bool, Stop> {
+        let begin = Instant::now();
+        if self.peer.local_gid() == self.peer.remote_gid() {
+            // We could take the port, so nobody has it.
+            return Err(self.unreachable(libc::ECONNREFUSED));
+        }
+        let patience = Patience::of(self.round_trip()?);
+        let listener = self.listener(patience);
+        let serves = self.serves_datagrams(patience);
+        let form = match &self.args.markdown {
+            _ if self.args.json => Form::Json,
+            Some(title) => Form::Markdown(title.clone()),
+            None => Form::Sentences,
+        };
+        let mut report = Report::begin(form, &self.name(), self.local)?;
+        let obstacle = |needs| self.obstacle(needs, &listener, serves);
+        let all: Vec<_> = conversations::all().map(|what| (what, obstacle(what.needs))).collect();
+        let is_sequential =
+            |what: &Conversation| matches!(what.needs, Needs::Acceptor | Needs::Rudeness);
+        let first = all.iter().take_while(|(what, _)| !is_sequential(what)).count();
+        let (first, then) = all.split_at(first);
+        let results = side_by_side(first, |(what, obstacle)| {
+            play(self.peer, patience, what, obstacle.as_deref())
+        });
+        for ((what, _), probed) in first.iter().zip(&results) {
+            report.tell(what, probed)?;
+        }
+        for (what, obstacle) in then {
+            if self.signals.arrived() {
+                let message = format!("interrupted before the conversation {}", what.name);
+                return Err(Failure::new(libc::EINTR, "interrupted", message).into());
+            }
+            let mut probed = play(self.peer, patience, what, obstacle.as_deref());
+            if what.needs == Needs::Acceptor && probed.is_without_listener() {
+                probed = self.again(patience, what);
+            }
+            report.tell(what, &probed)?;
+        }
+        report.end(&self.remarks(), begin.elapsed())?;
+        Ok(report.count(Verdict::Deviates) == 0)
+    }
+
+    /// As `ADDR[:PORT]` says it.
+    fn name(&self) -> String {
+        if self.remote.port() == 0 { self.remote.ip().to_string() } else { self.remote.to_string() }
+    }
+
+    /// How long the peer takes to refuse a request for a service that nobody has, as each CM must. Where
+    /// the answer is wrong it counts all the same: the conversations will tell.
+    fn round_trip(&self) -> Result<Duration, Stop> {
+        let mut talk = Talk::new(self.peer, FIRST);
+        let mut shortest = None;
+        for pause in [300, 700, 1_000, 1_500].map(Duration::from_millis) {
+            let call = talk.call_nobody();
+            let begin = Instant::now();
+            talk.send(&call.mad);
+            let mut taken = None;
+            while taken.is_none() && begin.elapsed() < pause {
+                let until = (begin + pause).min(Instant::now() + Duration::from_millis(20));
+                taken = (!matches!(talk.take(until), Ok(None))).then(|| begin.elapsed());
+                if let Some(errno) = self.peer.trouble().filter(|_| taken.is_none()) {
+                    return Err(self.unreachable(errno));
+                }
+            }
+            // The first one may have waited for the link layer's address.
+            shortest = [shortest, taken].into_iter().flatten().min();
+        }
+        if let Some(shortest) = shortest {
+            return Ok(shortest);
+        }
+        let message = format!("probe {}: no CM answers there", self.name());
+        let mut failure = Failure::new(libc::ETIMEDOUT, "timeout", message);
+        failure.peer = Some(self.remote.to_string());
+        failure.advice = Some("does UDP 4791 get through, both ways?".into());
+        Err(failure.into())
+    }
+
+    /// The network says that nothing gets there, or that nothing is there.
+    fn unreachable(&self, errno: i32) -> Stop {
+        let what = match errno {
+            libc::ECONNREFUSED => "nothing answers UDP 4791 at that address".to_owned(),
+            _ => super::output::words(&std::io::Error::from_raw_os_error(errno)),
+        };
+        let message = format!("probe {}: {what}", self.name());
+        let mut failure = Failure::new(libc::ETIMEDOUT, "send-failed", message);
+        failure.peer = Some(self.remote.to_string());
+        failure.into()
+    }
+
+    fn listener(&self, patience: Patience) -> Listener {
+        if self.remote.port() == 0 {
+            return Listener::NoPort;
+        }
+        let mut talk = Talk::new(self.peer, patience);
+        let call = talk.call();
+        let any = [message(Attribute::REP, &[]), message(Attribute::REJ, &[]), call.rej(8)];
+        let heard = talk.exchange(&call.mad, &any);
+        talk.close();
+        match heard {
+            Ok(Some(mad)) if Header(&mad).attribute() == Attribute::REJ => {
+                match Rej(&mad).reason() {
+                    RejectReason::INVALID_SERVICE_ID => Listener::Nobody,
+                    reason => Listener::Rejects(reason),
+                }
+            }
+            Err(End::Deviates(deviation)) if deviation.place == NO_ANSWER => Listener::Silent,
+            // Something came, right or wrong.
+            _ => Listener::Accepts,
+        }
+    }
+
+    /// Suddenly nobody listens: many servers end when a connection fails, and are started anew. A peer that
+    /// answers this conversation so, and no other, will do so again.
+    fn again(&self, patience: Patience, what: &Conversation) -> Probed {
+        let begin = Instant::now();
+        while begin.elapsed() < RETURN {
+            if let Listener::Accepts = self.listener(patience) {
+                return play(self.peer, patience, what, None);
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let gone = format!("the listener at port {} has gone", self.remote.port());
+        play(self.peer, patience, what, Some(&gone))
+    }
+
+    fn serves_datagrams(&self, patience: Patience) -> bool {
+        if self.remote.port() == 0 {
+            return false;
+        }
+        let mut talk = Talk::new(self.peer, patience);
+        let question = talk.question(talk.service(PortSpace::Udp));
+        match talk.exchange(&question.mad, &[message(Attribute::SIDR_REP, &[])]) {
+            Ok(Some(mad)) => SidrRep(&mad).status() == SidrStatus::VALID,
+            _ => false,
+        }
+    }
+
+    /// Why conversations with this need are not held.
+    fn obstacle(&self, needs: Needs, listener: &Listener, serves: bool) -> Option<String> {
+        let port = self.remote.port();
+        let no_listener = match listener {
+            Listener::NoPort => Some("no port was given".to_owned()),
+            Listener::Nobody => Some(format!("there is no listener at port {port}")),
+            _ => None,
+        };
+        match needs {
+            Needs::Nothing => None,
+            Needs::Listener => no_listener,
+            Needs::Acceptor => no_listener.or_else(|| match listener {
+                Listener::Rejects(reason) => {
+                    Some(format!("the listener at port {port} rejects all: {reason}"))
+                }
+                Listener::Silent => Some(format!("the listener at port {port} never answers")),
+                _ => None,
+            }),
+            Needs::Service if port == 0 => Some("no port was given".into()),
+            Needs::Service if !serves => {
+                Some(format!("there is no datagram service at port {port}"))
+            }
+            Needs::Service => None,
+            Needs::Rudeness if self.args.rude => None,
+            Needs::Rudeness => Some("only with --rude".into()),
+        }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let strays = self.peer.strays();
+        if strays.is_empty() {
+            return Vec::new();
+        }
+        let some = strays.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        vec![format!("{} datagrams belonged to no conversation: {some}", strays.len())]
+    }
+}
+
+/// Holds one conversation, unless something is in the way.
+fn play(peer: &Peer, patience: Patience, what: &Conversation, obstacle: Option<&str>) -> Probed {
+    let begin = Instant::now();
+    let mut talk = Talk::new(peer, patience);
+    let ended = match obstacle {
+        Some(reason) => Err(End::NotTested(reason.to_owned())),
+        None => (what.play)(&mut talk),
+    };
+    talk.close();
+    let (verdict, deviation, reason) = match ended {
+        Ok(()) => (talk.verdict(), None, None),
+        Err(End::Deviates(deviation)) => (Verdict::Deviates, Some(deviation), None),
+        Err(End::NotTested(reason)) => (Verdict::NotTested, None, Some(reason)),
+    };
+    Probed { verdict, seen: talk.seen(), deviation, reason, taken: begin.elapsed() }
+}
+
+/// What a function makes of each, some at a time; in their order.
+fn side_by_side<T: Sync, R: Send>(all: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let made: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE.min(all.len()) {
+            scope.spawn(|| {
+                while let at = next.fetch_add(1, Relaxed)
+                    && let Some(one) = all.get(at)
+                {
+                    let result = make(one);
+                    made.lock().unwrap_or_else(|e| e.into_inner()).push((at, result));
+                }
+            });
+        }
+    });
+    let mut made = made.into_inner().unwrap_or_else(|e| e.into_inner());
+    made.sort_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,251 @@
+//! `nanocm probe`: against itself, against nobody, and against peers that are wrong on purpose.
+
+use crate::isolated;
+use crate::process::*;
+use nanocm::core::Gid;
+use nanocm_core::wire::icrc::Ip;
+use nanocm_core::wire::roce::{PAYLOAD_LEN, UDP_PORT, frame, unframe};
+use nanocm_core::wire::{Attribute, Header, MAD_LEN, Rej, RejectReason, Req};
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The conversations by verdict, and the sum at the end.
+fn verdicts(ended: &Ended) -> (Vec<(String, String)>, Value) {
+    let mut events = ended.events();
+    let sum = events.pop().expect("a sum");
+    assert_eq!(sum["event"], "SUMMARY");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let pair = |event: &Value| {
+        assert_eq!(event["event"], "PROBED");
+        for field in ["sent", "expected"] {
+            assert!(event[field].is_string(), "{event}");
+        }
+        (text(&event["name"]), text(&event["verdict"]))
+    };
+    let all: Vec<_> = events.iter().map(pair).collect();
+    for verdict in ["as-specified", "as-linux", "deviates", "not-tested"] {
+        let count = all.iter().filter(|(_, given)| given == verdict).count();
+        assert_eq!(sum[verdict], count, "{verdict}");
+    }
+    (all, sum)
+}
+
+fn with(all: &[(String, String)], verdict: &str) -> Vec<String> {
+    all.iter().filter(|(_, given)| given == verdict).map(|(name, _)| name.clone()).collect()
+}
+
+fn event(ended: &Ended, name: &str) -> Value {
+    let events = ended.events();
+    events.into_iter().find(|event| event["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn nothing_deviates_at_our_own_listener_and_nothing_is_left_behind() {
+    isolated!();
+    let (listener, _) = listen("127.0.0.2:7471");
+    let begin = Instant::now();
+    let ended = run("probe 127.0.0.2:7471 --from 127.0.0.1 --rude --json");
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    let (all, sum) = verdicts(&ended);
+    let deviations: Vec<_> =
+        ended.events().into_iter().filter(|event| event["verdict"] == "deviates").collect();
+    assert!(deviations.is_empty(), "{deviations:#?}");
+    // There is no datagram service at that port.
+    let untested = with(&all, "not-tested");
+    assert_eq!(untested, ["sidr", "sidr-header", "sidr-repeated", "sidr-pending"]);
+    assert!(all.len() > 80, "{}", all.len());
+    assert_eq!(sum["remarks"], Value::Array(Vec::new()));
+    ended.with(0);
+
+    listener.signal("INT");
+    let heard = listener.end().with(0);
+    let count = |name: &str| heard.names().iter().filter(|event| *event == name).count();
+    assert!(count("ESTABLISHED") > 10);
+    // What does not stand by the end has ended before the signal did that.
+    for established in heard.events().iter().filter(|e| e["event"] == "ESTABLISHED") {
+        let over = |e: &Value| e["id"] == established["id"] && e["event"] == "DISCONNECTED";
+        let end = heard.events().into_iter().find(over).expect("its end");
+        assert_eq!(end["cause"], "peer", "{end}");
+    }
+}
+
+#[test]
+fn a_datagram_service_is_asked_too() {
+    isolated!();
+    let (_listener, _) = listen("127.0.0.2:7174 --space udp");
+    let ended = run("probe 127.0.0.2:7174 --from 127.0.0.1 --json").with(0);
+    let (all, _) = verdicts(&ended);
+    let tested = |name: &str| all.contains(&(name.to_owned(), "as-specified".to_owned()));
+    assert!(tested("sidr") && tested("sidr-header") && tested("sidr-repeated"), "{all:?}");
+    let reason = event(&ended, "connect")["reason"].clone();
+    assert_eq!(reason, "there is no listener at port 7174");
+}
+
+#[test]
+fn without_a_port_the_cm_alone_is_tested() {
+    isolated!();
+    let (_listener, _) = listen("127.0.0.2:7471");
+    let ended = run("probe 127.0.0.2 --from 127.0.0.1 --json").with(0);
+    assert_eq!(event(&ended, "connect")["reason"], "no port was given");
+    assert_eq!(event(&ended, "no-listener")["verdict"], "as-specified");
+}
+
+#[test]
+fn who_never_accepts_is_tested_as_far_as_that_goes() {
+    isolated!();
+    for (options, why) in [
+        ("--reject no-qp", "the listener at port 7471 rejects all: 1 (no-qp)"),
+        ("--accept-after 3600000", "the listener at port 7471 never answers"),
+    ] {
+        let (_listener, _) = listen(&format!("127.0.0.2:7471 {options}"));
+        let ended = run("probe 127.0.0.2:7471 --from 127.0.0.1 --json").with(0);
+        let connect = event(&ended, "connect");
+        assert_eq!((&connect["verdict"], &connect["reason"]), (&"not-tested".into(), &why.into()));
+        assert_eq!(event(&ended, "foreign-gid")["verdict"], "as-specified");
+    }
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    isolated!();
+    veth();
+    let begin = Instant::now();
+    let error = run("probe 127.0.0.9:7471 --json").failed("ETIMEDOUT", "send-failed");
+    let text = error["message"].as_str().unwrap();
+    assert_eq!(text, "probe 127.0.0.9:7471: nothing answers UDP 4791 at that address");
+    // We have the port, so nobody else has.
+    run("probe 127.0.0.1 --from 127.0.0.1 --json").failed("ETIMEDOUT", "send-failed");
+    run("probe 127.0.0.1 --from ::1 --json").failed("ETIMEDOUT", "send-failed");
+    let error = run("probe 10.9.0.2 --json").failed("ETIMEDOUT", "timeout");
+    assert_eq!(error["message"], "probe 10.9.0.2: no CM answers there");
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    let error = run("probe 192.0.2.1 --json").failed("ENETUNREACH", "host");
+    assert_eq!(error["message"], "find the way 192.0.2.1:0: Network is unreachable");
+}
+
+#[test]
+fn who_has_the_port_is_named() {
+    isolated!();
+    let (listener, _) = listen("127.0.0.2:7471");
+    let error = run("probe 127.0.0.3 --from 127.0.0.2 --json").failed("EADDRINUSE", "held");
+    assert_eq!(error["holder"]["pid"], listener.pid());
+}
+
+#[test]
+fn only_udp_will_do() {
+    isolated!();
+    run("probe 127.0.0.2 --provider raw --json").failed("EOPNOTSUPP", "provider");
+    assert_eq!(run("probe 127.0.0.2 --json --markdown x").code, Some(2));
+}
+
+#[test]
+fn a_report_in_markdown_has_title_command_table_and_sum() {
+    isolated!();
+    let (_listener, _) = listen("127.0.0.2:7471");
+    let ended = run("probe 127.0.0.2 --from 127.0.0.1 --markdown Title").with(0);
+    assert_eq!(ended.lines[0], "# Title");
+    assert_eq!(ended.lines[2], "    nanocm probe 127.0.0.2 --from 127.0.0.1 --markdown Title");
+    let row = ended.lines.iter().find(|line| line.starts_with("| `no-listener` |")).unwrap();
+    assert!(row.ends_with("| REJ 8 | REJ reason 8 (invalid-service-id) | as-specified |"), "{row}");
+    assert!(ended.lines.last().unwrap().contains(" as-specified, "));
+}
+
+/// What a peer does wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    Tid,
+    Icrc,
+    Reason,
+    Reserved,
+    QKey,
+    /// Takes what it should drop.
+    Careless,
+}
+
+/// A peer on 127.0.0.2 that rejects each REQ with reason 8, and is wrong in one thing.
+fn broken_peer(fault: Fault) {
+    let socket = UdpSocket::bind(("127.0.0.2", UDP_PORT)).unwrap();
+    thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((length, sender)) = socket.recv_from(&mut buffer) {
+            let careless = fault == Fault::Careless;
+            let mad = match unframe(&buffer[..length]) {
+                Ok(gsi) => *gsi.mad,
+                Err(_) if careless && length == PAYLOAD_LEN => {
+                    buffer[20..][..MAD_LEN].try_into().unwrap()
+                }
+                Err(_) => continue,
+            };
+            let is_cm = mad[..4] == [1, 7, 2, 3];
+            if !(is_cm || careless) || Header(&mad).attribute() != Attribute::REQ {
+                continue;
+            }
+            let req = Req(&mad);
+            let tid = req.transaction_id() ^ u64::from(fault == Fault::Tid);
+            let mut answer = [0; MAD_LEN];
+            Rej::emit(&mut answer, tid)
+                .set_remote_comm_id(req.local_comm_id())
+                .set_reason(RejectReason(if fault == Fault::Reason { 7 } else { 8 }));
+            answer[24 + 8] |= u8::from(fault == Fault::Reserved);
+            let ips = ["127.0.0.2", "127.0.0.1"].map(|ip| Gid::from_ip(ip.parse().unwrap()));
+            let (mut payload, crc) = ([0; PAYLOAD_LEN], nanocm::crc::crc32);
+            frame(&Ip::new(ips[0], ips[1]), UDP_PORT, 0, &answer, crc, &mut payload);
+            if fault == Fault::QKey {
+                payload[15] = 2;
+            }
+            payload[PAYLOAD_LEN - 1] ^= u8::from(fault == Fault::Icrc);
+            socket.send_to(&payload, sender).unwrap();
+        }
+    });
+}
+
+/// The probe of such a peer says what is wrong, and where.
+#[track_caller]
+fn is_told(fault: Fault, conversation: &str, place: &str) {
+    broken_peer(fault);
+    let ended = run("probe 127.0.0.2 --from 127.0.0.1 --json").with(1);
+    let found = event(&ended, conversation);
+    assert_eq!(found["verdict"], "deviates", "{found}");
+    assert_eq!(found["where"], place, "{found}");
+    assert!(found["expected_there"].is_string() && found["seen_there"].is_string(), "{found}");
+    verdicts(&ended);
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn a_wrong_transaction_id_is_found() {
+    isolated!();
+    is_told(Fault::Tid, "no-listener", "MAD octet 8, transaction_id");
+}
+
+#[test]
+fn a_wrong_icrc_is_found() {
+    isolated!();
+    is_told(Fault::Icrc, "no-listener", "UDP payload octet 276, ICRC");
+}
+
+#[test]
+fn a_wrong_reason_is_found() {
+    isolated!();
+    is_told(Fault::Reason, "no-listener", "MAD octet 34, reason");
+}
+
+#[test]
+fn a_reserved_bit_is_found() {
+    isolated!();
+    is_told(Fault::Reserved, "no-listener", "MAD octet 32, reserved");
+}
+
+#[test]
+fn a_wrong_q_key_is_found() {
+    isolated!();
+    is_told(Fault::QKey, "no-listener", "UDP payload octet 12, DETH Q_Key");
+}
+
+#[test]
+fn who_takes_what_should_be_dropped_is_found() {
+    isolated!();
+    is_told(Fault::Careless, "tver", "which message it is");
+}
