@@ -100,7 +100,7 @@ pub struct Counters {
     pub duplicates: u32,
     /// Datagrams handed out.
     pub sent: u32,
-    /// Of those, repeats of a REQ, REP, RTU, DREQ or REJ.
+    /// Of those, repeats of a REQ, REP, RTU, DREQ, DREP or REJ.
     pub retransmitted: u32,
     /// Datagrams that the transport could not send.
     pub send_failed: u32,
