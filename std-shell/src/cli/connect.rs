@@ -116,6 +116,9 @@ const GRACE: Duration = Duration::from_secs(3);
 /// that connection too. As passive side it repeats them after our REQs' Local CM Response Timeout, 1.07 s.
 const STAY: Duration = Duration::from_secs(2);
 
+/// However much still comes: Linux asks for 17 s.
+const LONGEST_STAY: Duration = Duration::from_secs(20);
+
 /// The queue pair number of the next connection.
 fn next_qpn(next: &mut Option<u32>, cm: &Cm) -> u32 {
     let Some(qpn) = *next else { return cm.next_qpn() };
@@ -186,13 +189,19 @@ impl Client<'_> {
 
     /// Nobody else would answer a DREQ that is still to come. A signal cuts this short.
     fn stay(&self, signals: &mut Signals) -> Outcome {
-        while self.stop_at.is_none()
-            && let Some(until) = self.stay_until.filter(|until| *until > Instant::now())
-            && !signals.arrived()
-        {
+        let Some(mut until) = self.stay_until.filter(|_| self.stop_at.is_none()) else {
+            return Ok(());
+        };
+        let longest = until + LONGEST_STAY;
+        let mut received = self.cm.counters().received;
+        while until.min(longest) > Instant::now() && !signals.arrived() {
             signals.wait(&[self.cm.as_fd()], Some(until)).map_err(signals::failure)?;
             // No identifier is left to have events.
             self.channel.try_next()?;
+            if self.cm.counters().received != received {
+                received = self.cm.counters().received;
+                until = Instant::now() + STAY;
+            }
         }
         Ok(())
     }
