@@ -45,7 +45,7 @@ def client(stage, nanocm, port, connections, limit=60):
             if stage.guest.release.kernel == "sid":
                 introduce(tcp, server, port)
             for done in itertools.accumulate(rounds(stage, connections)):
-                keep_step(tcp, nanocm, done)
+                keep_step(tcp, nanocm, done, limit)
             tcp.recv(1)  # its end
     return cmtime.status(PATIENCE), cmtime.output()
 
@@ -61,14 +61,18 @@ def introduce(tcp, address, port):
     tcp.sendall(sockaddr.ljust(PEER - 8, b"\0") + LISTENS.to_bytes(8, "little") + client)
 
 
-def keep_step(tcp, nanocm, done):
-    """One round. A server answers the last octet when all are disconnected, for then the client destroys its identifiers."""
+def keep_step(tcp, nanocm, done, limit):
+    """One round. A server answers the last octet when all are over, for then the client destroys its identifiers."""
     step = None
     while step != DISCONNECTED:
         step = tcp.recv(1)
         if not step:
             return  # it has failed, and says why
         if step == DISCONNECTED:
-            gone = eventually(lambda: len(nanocm.events("DISCONNECTED")) >= done, PATIENCE)
-            expect(gone, f"nanocm says DISCONNECTED {len(nanocm.events('DISCONNECTED'))} times, not {done}")
+            expect(eventually(lambda: over(nanocm) >= done, limit), f"{over(nanocm)} are over for nanocm, not {done}")
         tcp.sendall(step)
+
+
+def over(nanocm):
+    """How many of its connections are over."""
+    return sum(len(nanocm.events(name)) for name in ("DISCONNECTED", "REJECTED", "UNREACHABLE"))

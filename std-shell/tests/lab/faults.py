@@ -31,13 +31,14 @@ LOSE = "trap"
 
 # From the beginning of an IPv4 header without options: where UDP has its destination port, and a MAD its attribute.
 UDP_PORT_AT = 20 + 2
+UDP_PORT_AT_V6 = 40 + 2
 ATTRIBUTE_AT = 20 + 8 + 12 + 8 + 16
 PACKET = 14 + 20 + 8 + 12 + 8 + 256 + 4  # octets of a CM message's frame
 
 
 @contextlib.contextmanager
 def netem(guest, direction, *what):
-    """What netem is told, such as ("loss", "20%", "delay", "200ms"), for one direction."""
+    """What netem is told, such as ("loss", "20%", "delay", "200ms"), for one direction: RoCE's packets for Linux, all of Linux's."""
     if direction == FROM_LINUX:
         guest.must(TC, "qdisc", "add", "dev", NETDEV, "root", "netem", *what)
         try:
@@ -48,8 +49,10 @@ def netem(guest, direction, *what):
     guest.run(IP, "link", "add", MIRROR, "type", "ifb")  # which fails when it is there already
     guest.must(IP, "link", "set", MIRROR, "up")
     guest.must(TC, "qdisc", "add", "dev", MIRROR, "root", "netem", *what)
+    detour = ("action", "mirred", "egress", "redirect", "dev", MIRROR)
     try:
-        with filtered(guest, direction, "all", "matchall", "action", "mirred", "egress", "redirect", "dev", MIRROR):
+        with (filtered(guest, direction, "ip", *matching(UDP_PORT_AT, packets.ROCE_PORT), *detour),
+              filtered(guest, direction, "ipv6", *matching(UDP_PORT_AT_V6, packets.ROCE_PORT), *detour)):
             yield
     finally:
         guest.must(TC, "qdisc", "del", "dev", MIRROR, "root")
@@ -60,7 +63,7 @@ def loses(guest, direction, message, times=1):
     """The first so many packets (IPv4) with that CM message in that direction."""
     # A policer reversed: what is within its burst is lost, what exceeds it passes. It forgets ten octets a second.
     police = ("police", "rate", "80bit", "burst", str(times * PACKET + PACKET // 2), "conform-exceed", f"ok/{LOSE}")
-    with filtered(guest, direction, "ip", *matching(message), "action", *police) as counted:
+    with filtered(guest, direction, "ip", *carrying(message), "action", *police) as counted:
         yield
         packets_seen, passed = counted()
         if packets_seen - passed != times:
@@ -70,7 +73,7 @@ def loses(guest, direction, message, times=1):
 @contextlib.contextmanager
 def loses_each(guest, direction, message):
     """Each packet (IPv4) with that CM message in that direction."""
-    with filtered(guest, direction, "ip", *matching(message), "action", LOSE) as counted:
+    with filtered(guest, direction, "ip", *carrying(message), "action", LOSE) as counted:
         yield
         if counted()[0] == 0:
             raise Trouble(f"No {message} was lost.")
@@ -88,11 +91,15 @@ def cut(guest):
         yield
 
 
-def matching(message):
+def carrying(message):
     """What picks the packets (IPv4) with that CM message."""
     attribute = next(code for code, name in packets.MESSAGES.items() if name == message)
-    return ("u32", "match", "u16", str(packets.ROCE_PORT), "0xffff", "at", str(UDP_PORT_AT),
-            "match", "u16", str(attribute), "0xffff", "at", str(ATTRIBUTE_AT))
+    return *matching(UDP_PORT_AT, packets.ROCE_PORT), *matching(ATTRIBUTE_AT, attribute)[1:]
+
+
+def matching(at, value):
+    """What picks the packets with this number of two octets there."""
+    return "u32", "match", "u16", str(value), "0xffff", "at", str(at)
 
 
 @contextlib.contextmanager
