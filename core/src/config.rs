@@ -91,7 +91,7 @@ pub struct Timers {
     /// 1 s.
     pub first_retry: Duration,
     /// While peers take long to answer, retransmissions are put off: those that come due until so long
-    /// after a message was first sent. Default 4.3 s, what REQs commonly grant; 0: never.
+    /// after a message was first sent. Default 3 s; 0: never.
     pub put_off: Duration,
     /// In all, from `connect` to UNREACHABLE, unless `ConnParam::timeout` says otherwise; also from
     /// `accept` to UNREACHABLE, and from `disconnect` to a DISCONNECTED by timeout. Default 30 s.
@@ -116,7 +116,7 @@ impl Config {
             loopback_is_wildcard: false,
             timers: Timers {
                 first_retry: Duration::from_secs(1),
-                put_off: Duration::from_millis(4295),
+                put_off: Duration::from_secs(3),
                 deadline: Duration::from_secs(30),
                 max_wait: Duration::from_secs(120),
                 sidr_first_retry: Duration::from_millis(4096),

@@ -502,7 +502,7 @@ typedef struct ncm_config {
     // 1 s.
     uint64_t first_retry;
     // While peers take long to answer, retransmissions are put off: those that come due until so long
-    // after a message was first sent. Default 4.295 s; 0: never.
+    // after a message was first sent. Default 3 s; 0: never.
     uint64_t put_off;
     // In all, from ncm_connect to UNREACHABLE, unless ncm_conn_param says otherwise; also from
     // ncm_accept to UNREACHABLE, and from ncm_disconnect to a DISCONNECTED by timeout. Default 30 s.

@@ -47,7 +47,7 @@ pub struct ncm_config {
     /// 1 s.
     pub first_retry: u64,
     /// While peers take long to answer, retransmissions are put off: those that come due until so long
-    /// after a message was first sent. Default 4.295 s; 0: never.
+    /// after a message was first sent. Default 3 s; 0: never.
     pub put_off: u64,
     /// In all, from ncm_connect to UNREACHABLE, unless ncm_conn_param says otherwise; also from
     /// ncm_accept to UNREACHABLE, and from ncm_disconnect to a DISCONNECTED by timeout. Default 30 s.

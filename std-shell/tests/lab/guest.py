@@ -96,6 +96,13 @@ class Guest:
         """Starts a program in the background."""
         return Background(self.shell, command)
 
+    def dropped(self):
+        """How many packets Soft-RoCE has taken and found no room for."""
+        folder = f"/sys/class/infiniband/{RDMA_DEVICE}/ports/1/hw_counters"
+        _, text = self.shell.run(f"cat {folder}/rcvd_pkts {folder}/rdma_recvs", 10)
+        taken, received = map(int, text.split())
+        return taken - received
+
     def check(self):
         """After a scenario: its programs are gone, and so must be all that they had; the kernel has not complained."""
         if not self.becomes_true("! rdma resource show cm_id | grep -q .", 10):

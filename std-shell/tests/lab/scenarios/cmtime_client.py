@@ -10,12 +10,17 @@ CONNECTIONS = 1000
 MESSAGES = dict.fromkeys(("REQ", "REP", "RTU", "DREQ", "DREP"), (CONNECTIONS, 2 * CONNECTIONS + 1))  # by kernel
 PORT = 7471
 
+# Linux has room for 512 messages that it has not looked at. A busy guest drops some of a thousand, and counts them; those
+# alone may come again.
+REPEATED = ("REQ", "REP", "DREQ", "DREP")
+
 
 def play(stage, provider, family):
     all_rounds = sum(cmtime.rounds(stage, CONNECTIONS))
     nanocm = stage.nanocm("listen", here(family, PORT), "--provider", provider, "--count", all_rounds, "--counters")
     nanocm.comes_to_say("LISTENING")
 
+    dropped = stage.guest.dropped()
     status, text = cmtime.client(stage, nanocm, PORT, CONNECTIONS)
     expect(status == 0, f"cmtime ended with status {status}")
     # The status of 6.1's is 0 even if each connect was rejected; then it prints the event.
@@ -27,3 +32,6 @@ def play(stage, provider, family):
            "not each DISCONNECTED is the peer's")
     counters = nanocm.events("COUNTERS")[0]
     expect(counters.get("established") == all_rounds, f"nanocm counts {counters}")
+    dropped = stage.guest.dropped() - dropped
+    again = counters.get("retransmitted", 0) + counters.get("duplicates", 0)
+    expect(again <= 2 * dropped, f"{again} messages came again, though Linux has dropped {dropped} alone")
