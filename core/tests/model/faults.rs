@@ -121,6 +121,18 @@ pub(crate) const FAULTS: &[Fault] = &[
         to: "        for _ in 0..budget + 1 {",
     },
     Fault {
+        what: "an RTU is not said again",
+        file: "conn/active.rs",
+        from: "                self.owe(index, owed::RTU, true);\n",
+        to: "",
+    },
+    Fault {
+        what: "a DREQ is not repeated",
+        file: "conn/retry.rs",
+        from: "                    self.owe(index, owed::DREQ, true);\n",
+        to: "",
+    },
+    Fault {
         what: "a SIDR_REP leaves the request's deadline running",
         file: "conn/sidr.rs",
         from: "        self.set_owed(index, 0);\n        self.sleep(index);\n",

@@ -6,8 +6,8 @@ use nanocm_core::addr::ScopedIp;
 use nanocm_core::testing::{Capacity, Memory, Phase, Picture, Side, Side::*, Watch, name};
 use nanocm_core::wire::Mad;
 use nanocm_core::{
-    Config, ConnParam, ConnState, Gid, Id, Instant, Path, PortEvent, PortSpace, RocePath, Route,
-    State,
+    Config, ConnParam, ConnState, DisconnectCause, EventKind, Gid, Id, Instant, Path, PortEvent,
+    PortSpace, RocePath, Route, State,
 };
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -18,6 +18,17 @@ use std::time::Duration;
 /// which is what code 18 (4.096 µs · 2¹⁸) is in whole milliseconds.
 const fn beats(n: u64) -> Duration {
     Duration::from_millis(1074 * n)
+}
+
+/// Whether an attempt or connection has ended otherwise than by a disconnect that was answered, or as
+/// SIDR does.
+fn has_failed(cm: &Watch<'_>, id: Id) -> bool {
+    let clean = |end: &EventKind| match end {
+        EventKind::Disconnected(cause) => *cause != DisconnectCause::Timeout,
+        EventKind::Established => true,
+        _ => false,
+    };
+    !cm.end(id).iter().all(clean)
 }
 
 struct Node<'m> {
@@ -231,6 +242,10 @@ impl Pair<'_> {
             let left = [node.connects, self.restarts[n], self.removals[n]];
             picture.put_all(left.map(u64::from));
             node.cm.paint(&mut picture);
+            if self.rules.prompt {
+                let failed = node.ids().into_iter().filter(|&id| has_failed(&node.cm, id));
+                picture.list(failed.map(|id| id.to_raw() as usize));
+            }
         }
         for node in &self.nodes {
             picture.put(node.under_way.len() as u64);
@@ -256,6 +271,18 @@ impl Pair<'_> {
         }
         let stale = self.nodes.iter().any(|node| node.cm.counters().stale > 0);
         assert!(!stale || self.rules.restarts != [0; 2], "stale, though nobody has begun anew");
+    }
+
+    /// Nothing has failed, if applications are prompt, and in the end all attempts have succeeded.
+    fn check_success(&self, in_the_end: bool) {
+        if !self.rules.prompt {
+            return;
+        }
+        for (side, id, phase, conn) in self.everybody() {
+            let cm = &self.nodes[side as usize].cm;
+            assert!(!has_failed(cm, id), "{side:?}: {id:?} has failed: {:?}", cm.end(id));
+            assert!(!in_the_end || phase != Phase::Attempt, "{side:?}: {id:?} is still in {conn}");
+        }
     }
 
     /// What an identifier is not ready for is refused, and so is everything with a stale handle.
@@ -328,7 +355,8 @@ impl World for Pair<'_> {
             actions.extend((bad > 0).then_some(Lose(side)));
         }
         let quiet = self.nodes.iter().all(|node| node.under_way.is_empty());
-        let may_pass = self.wake().is_some() && (quiet || self.faults > 0);
+        let waits = !self.rules.prompt || self.first_op(&[Accept, Establish]).is_none();
+        let may_pass = self.wake().is_some() && waits && (quiet || self.faults > 0);
         actions.extend(may_pass.then_some(Pass));
         actions
     }
@@ -407,6 +435,7 @@ impl World for Pair<'_> {
             }
         }
         self.check_agreement();
+        self.check_success(false);
         self.try_what_is_illegal();
         assert_eq!(self.digest(), before, "a refused call has changed something");
         let sides: &[Side] = if self.lazy { &[] } else { &[A, B] };
@@ -421,6 +450,10 @@ impl World for Pair<'_> {
     fn settle(&mut self) {
         self.lazy = false;
         self.drain();
+        if self.rules.prompt {
+            self.run(&[Accept, Establish], true);
+            self.check_success(true);
+        }
         self.run(&[], true);
         for (side, id, phase, conn) in self.everybody() {
             let waits = matches!(conn, ConnState::RepRcvd | ConnState::Established);
