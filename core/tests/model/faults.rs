@@ -168,4 +168,10 @@ pub(crate) const FAULTS: &[Fault] = &[
         from: "        let _ = self.unbind(index);\n        Stage::Idle",
         to: "        Stage::Idle",
     },
+    Fault {
+        what: "states of the model differ in what is owed, and are taken for one",
+        file: "conn/picture.rs",
+        from: "[self.owes, self.flags,",
+        to: "[self.flags,",
+    },
 ];

@@ -36,6 +36,8 @@ struct Node<'m> {
     ip: IpAddr,
     guid: u64,
     connects: u8,
+    /// How often it has accepted.
+    accepts: u32,
     /// Identifiers that are destroyed.
     stale: Vec<Id>,
     /// Datagrams under way to this side.
@@ -57,13 +59,15 @@ struct Pair<'m> {
 impl Scenario for Rules {
     type Action = Action;
 
+    const DETERMINED: bool = true;
+
     fn name(&self) -> &str {
         self.name
     }
 
     fn play<R>(&self, with: impl FnOnce(&mut dyn World<Action = Action>) -> R) -> R {
         let (conns, _) = self.room;
-        let capacity = Capacity { ids: 4, conns, replies: 4, ports: 8, gids: 1, map: 16 };
+        let capacity = Capacity { ids: 3, conns, replies: 4, ports: 8, gids: 1, map: 16 };
         let engines = 2 + usize::from(self.restarts[0] + self.restarts[1]);
         let mut memory: Vec<_> = (0..engines).map(|_| Memory::new(capacity)).collect();
         let mut memory = memory.iter_mut();
@@ -108,16 +112,17 @@ impl<'m> Node<'m> {
         cm.bind(listener, SocketAddr::new(ip, PORT)).expect("a free port");
         cm.listen(listener, rules.room.1).expect("it is bound");
         let (stale, under_way) = (Vec::new(), VecDeque::new());
-        Node { cm, ip, guid, connects: rules.connects[side as usize], stale, under_way }
+        let connects = rules.connects[side as usize];
+        Node { cm, ip, guid, connects, accepts: 0, stale, under_way }
     }
 
     /// Connects to the other side, if there is room, each time from a port and queue pair of its own;
     /// with an identifier that is ready to begin anew, if there is one.
     fn connect(&mut self, now: Instant, space: PortSpace, to: IpAddr) {
         let n = u16::from(self.connects);
-        self.connects -= 1;
-        let mut param = ConnParam::new(0x10 + u32::from(n));
+        let mut param = ConnParam::new(self.next_queue_pairs()[0]);
         param.retries = Some(1);
+        self.connects -= 1;
         let begins_anew = |id: &Id| self.cm.state(*id) == Ok(State::RouteResolved);
         if let Some(id) = self.ids().into_iter().find(begins_anew) {
             return self.cm.connect(now, id, &param).expect("it has a route");
@@ -131,6 +136,21 @@ impl<'m> Node<'m> {
         if !routed || self.cm.connect(now, id, &param).is_err() {
             self.destroy(now, id);
         }
+    }
+
+    /// With which queue pairs it will connect and accept: others each time, and the same again when it
+    /// begins anew.
+    fn next_queue_pairs(&self) -> [u32; 2] {
+        let ours = 0x1000 * self.guid as u32;
+        [ours + 0x10 + u32::from(self.connects), ours + 0x100 + self.accepts]
+    }
+
+    /// False if it is refused.
+    fn make(&mut self, now: Instant, op: Op, id: Id) -> bool {
+        let [_, qpn] = self.next_queue_pairs();
+        let done = op.make(&mut self.cm, now, id, qpn);
+        self.accepts += u32::from(done && op == Accept);
+        done
     }
 
     fn destroy(&mut self, now: Instant, id: Id) {
@@ -251,6 +271,17 @@ impl Pair<'_> {
             picture.put(node.under_way.len() as u64);
             node.under_way.iter().for_each(|mad| picture.datagram(mad));
         }
+        // The queue pairs to come, and before a side begins anew those it has used, which come again.
+        for (n, node) in self.nodes.iter().enumerate() {
+            let [connect, accept] = node.next_queue_pairs();
+            let [connected, accepted] = match self.restarts[n] {
+                0 => [0, 0],
+                _ => [u32::from(self.rules.connects[n] - node.connects), node.accepts],
+            };
+            picture.put_all([connected, accepted].map(u64::from));
+            let connects = connect..=connect + connected;
+            connects.chain(accept - accepted..=accept).for_each(|qpn| picture.queue_pair(qpn));
+        }
         picture
     }
 
@@ -295,13 +326,13 @@ impl Pair<'_> {
                         continue;
                     }
                     let late = op == Disconnect && node.cm.state(id) == Ok(State::Disconnect);
-                    let done = op.make(&mut node.cm, now, id);
+                    let done = node.make(now, op, id);
                     assert!(!done || late, "{op:?} is not legal and succeeds: {id:?}");
                 }
             }
-            for &id in &node.stale {
+            for id in node.stale.clone() {
                 for op in Op::ALL {
-                    assert!(!op.make(&mut node.cm, now, id), "{op:?} of a stale handle: {id:?}");
+                    assert!(!node.make(now, op, id), "{op:?} of a stale handle: {id:?}");
                 }
             }
         }
@@ -376,7 +407,7 @@ impl World for Pair<'_> {
             Do(side, op, n) => {
                 let node = &mut self.nodes[side as usize];
                 let id = node.ids()[n];
-                assert!(op.make(&mut node.cm, now, id), "{op:?} is legal and is refused");
+                assert!(node.make(now, op, id), "{op:?} is legal and is refused");
             }
             Arrive(side, nth) => {
                 self.faults -= u8::from(nth > 0);

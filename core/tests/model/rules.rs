@@ -85,10 +85,9 @@ impl Op {
         }
     }
 
-    /// False if it is refused.
-    pub(crate) fn make(self, cm: &mut Watch<'_>, now: Instant, id: Id) -> bool {
-        // One queue pair for each slot of the table.
-        let mut param = ConnParam::new(0x100 + (id.to_raw() as u32));
+    /// False if it is refused. Who accepts does so with this queue pair.
+    pub(crate) fn make(self, cm: &mut Watch<'_>, now: Instant, id: Id, qpn: u32) -> bool {
+        let mut param = ConnParam::new(qpn);
         param.retries = Some(1);
         match self {
             Accept => cm.accept(now, id, &param).is_ok(),

@@ -66,7 +66,7 @@ const PAIRS: &[Rules] = &[
         name: "A begins anew, a fault",
         restarts: [1, 0],
         faults: 1,
-        ops: CALLS,
+        ops: &[Accept, Establish, Disconnect, Destroy],
         ..Rules::BASE
     },
     Rules {
