@@ -127,6 +127,12 @@ pub(crate) const FAULTS: &[Fault] = &[
         to: "",
     },
     Fault {
+        what: "a repeated REP ends the connection",
+        file: "conn/active.rs",
+        from: "                self.owe(index, owed::RTU, true);\n                self.counters.duplicate().into()",
+        to: "                let disposition = self.counters.duplicate();\n                self.enter_timewait(index, \"\");\n                self.put_dreq(index, &[]);\n                let over = Outcome::Disconnected(crate::event::DisconnectCause::Peer);\n                Verdict { disposition, outcome: self.outcome(index, over) }",
+    },
+    Fault {
         what: "a DREQ is not repeated",
         file: "conn/retry.rs",
         from: "                    self.owe(index, owed::DREQ, true);\n",

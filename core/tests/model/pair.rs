@@ -20,17 +20,6 @@ const fn beats(n: u64) -> Duration {
     Duration::from_millis(1074 * n)
 }
 
-/// Whether an attempt or connection has ended otherwise than by a disconnect that was answered, or as
-/// SIDR does.
-fn has_failed(cm: &Watch<'_>, id: Id) -> bool {
-    let clean = |end: &EventKind| match end {
-        EventKind::Disconnected(cause) => *cause != DisconnectCause::Timeout,
-        EventKind::Established => true,
-        _ => false,
-    };
-    !cm.end(id).iter().all(clean)
-}
-
 struct Node<'m> {
     cm: Watch<'m>,
     ip: IpAddr,
@@ -52,6 +41,8 @@ struct Pair<'m> {
     restarts: [u8; 2],
     removals: [u8; 2],
     lazy: bool,
+    /// An application has disconnected.
+    hung_up: bool,
     /// For engines that begin anew.
     spare: Vec<&'m mut Memory>,
 }
@@ -82,6 +73,7 @@ impl Scenario for Rules {
             restarts: self.restarts,
             removals: self.removals,
             lazy: self.lazy,
+            hung_up: false,
             spare,
         };
         pair.begin();
@@ -256,15 +248,14 @@ impl Pair<'_> {
 
     fn picture(&self) -> Picture {
         let mut picture = Picture::default();
-        picture.put(u64::from(self.faults));
+        picture.put_all([u64::from(self.faults), u64::from(self.hung_up && self.rules.prompt)]);
         for side in [A, B] {
             let (node, n) = (&self.nodes[side as usize], side as usize);
             let left = [node.connects, self.restarts[n], self.removals[n]];
             picture.put_all(left.map(u64::from));
             node.cm.paint(&mut picture);
             if self.rules.prompt {
-                let failed = node.ids().into_iter().filter(|&id| has_failed(&node.cm, id));
-                picture.list(failed.map(|id| id.to_raw() as usize));
+                picture.list(node.ids().iter().map(|&id| self.has_failed(node, id).into()));
             }
         }
         for node in &self.nodes {
@@ -310,10 +301,21 @@ impl Pair<'_> {
             return;
         }
         for (side, id, phase, conn) in self.everybody() {
-            let cm = &self.nodes[side as usize].cm;
-            assert!(!has_failed(cm, id), "{side:?}: {id:?} has failed: {:?}", cm.end(id));
+            let node = &self.nodes[side as usize];
+            let (failed, end) = (self.has_failed(node, id), node.cm.end(id));
+            assert!(!failed, "{side:?}: {id:?} has failed: {end:?}");
             assert!(!in_the_end || phase != Phase::Attempt, "{side:?}: {id:?} is still in {conn}");
         }
+    }
+
+    /// Whether an attempt or connection has ended, and not because an application disconnected and was
+    /// answered, nor as SIDR does.
+    fn has_failed(&self, node: &Node<'_>, id: Id) -> bool {
+        use DisconnectCause::{Local, Peer};
+        node.cm.end(id).is_some_and(|end| match end {
+            EventKind::Disconnected(Local | Peer) => !self.hung_up,
+            end => end != EventKind::Established,
+        })
     }
 
     /// What an identifier is not ready for is refused, and so is everything with a stale handle.
@@ -407,6 +409,7 @@ impl World for Pair<'_> {
             Do(side, op, n) => {
                 let node = &mut self.nodes[side as usize];
                 let id = node.ids()[n];
+                self.hung_up |= op == Disconnect;
                 assert!(node.make(now, op, id), "{op:?} is legal and is refused");
             }
             Arrive(side, nth) => {
