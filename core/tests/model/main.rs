@@ -7,7 +7,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `explore.rs` | breadth first, by replay |
-//! | `pair.rs`, `rules.rs` | two engines over a bad link; what may happen to them |
+//! | `pair.rs`, `node.rs`, `rules.rs` | two engines over a bad link; each of them; what may happen to them |
 //! | `ports.rs` | identifiers that share ports, beside a model of the rules |
 //! | `scenarios.rs` | what may happen, and how often |
 //! | `faults.rs`, `plant.rs` | the faults, and how they are planted |
@@ -16,6 +16,7 @@
 
 mod explore;
 mod faults;
+mod node;
 mod pair;
 mod plant;
 mod ports;
