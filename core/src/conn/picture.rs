@@ -22,7 +22,7 @@ impl Conns<'_> {
         }
         picture.list(self.farewells.iter(slots).map(nth));
         self.replies.paint(picture);
-        picture.put(self.pace.lately(now).into());
+        self.pace.paint(now, picture);
     }
 
     /// Which of the live slots this is.

@@ -135,8 +135,8 @@ pub(crate) const FAULTS: &[Fault] = &[
     Fault {
         what: "a DREQ is not repeated",
         file: "conn/retry.rs",
-        from: "                    self.owe(index, owed::DREQ, true);\n",
-        to: "",
+        from: "if self.try_again(index, wait, now, owed::DREQ) {",
+        to: "if self.try_again(index, wait, now, 0) {",
     },
     Fault {
         what: "a SIDR_REP leaves the request's deadline running",
