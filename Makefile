@@ -17,6 +17,7 @@ lint:
 	scripts/install-missing.sh c++=g++
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy -p nanocm-core --test model --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items
 
 # Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.

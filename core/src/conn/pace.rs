@@ -35,6 +35,16 @@ impl Pace {
     }
 }
 
+#[cfg(feature = "testing")]
+impl Pace {
+    /// How long answers take, and since when that is known.
+    pub(super) fn paint(&self, now: Tick, picture: &mut crate::testing::Picture) {
+        let millis = self.lately(now);
+        let age = if millis == 0 { 0 } else { now.ahead_of(self.at) };
+        picture.put_all([u64::from(millis), age as u64]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! What of the connections decides what they will do.
 
-use super::slot::ConnSlot;
+use super::slot::{ConnSlot, owed};
 use super::state::{Stage, Wait};
 use super::{ConnState, Conns};
 use crate::testing::Picture;
@@ -10,6 +10,7 @@ impl Conns<'_> {
     /// `rank` is that of identifiers.
     pub(crate) fn paint(&self, rank: impl Fn(usize) -> u64, picture: &mut Picture) {
         let (slots, now) = (self.table.slots(), Tick::at(self.now));
+        self.table.paint(picture);
         for (_, slot) in self.live() {
             picture.put(slot.owner.get().map_or(0, |owner| 1 + rank(owner)));
             slot.paint(now, picture);
@@ -21,7 +22,7 @@ impl Conns<'_> {
         }
         picture.list(self.farewells.iter(slots).map(nth));
         self.replies.paint(picture);
-        picture.put(self.pace.lately(now).into());
+        self.pace.paint(now, picture);
     }
 
     /// Which of the live slots this is.
@@ -54,13 +55,14 @@ impl ConnSlot {
         picture.put(self.remote_ca_guid);
         picture.queue_pair(self.local_qpn);
         picture.queue_pair(self.remote_qpn);
-        for octet in [self.owes, self.flags, self.bits(), self.holder(), self.packet_lifetime] {
+        for octet in [self.owes, self.flags, self.tables(), self.failures(), self.holder()] {
             picture.put(u64::from(octet));
         }
+        picture.put(u64::from(self.packet_lifetime));
         // What has been said in a REJ or SIDR_REP is said again.
-        if self.holder() != 0 {
+        if (self.owes | self.holder()) & (owed::REJ | owed::REP) != 0 {
             picture.name(self.tid);
-            picture.put(u64::from(self.reason));
+            picture.put_all([u64::from(self.rejects().0), u64::from(self.reason)]);
         }
     }
 }

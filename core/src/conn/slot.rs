@@ -234,9 +234,10 @@ impl ConnSlot {
         self.bits & bits::TABLES
     }
 
+    /// Which of the last REQs could not be sent.
     #[cfg(feature = "testing")]
-    pub(super) fn bits(&self) -> u8 {
-        self.bits
+    pub(super) fn failures(&self) -> u8 {
+        self.bits >> bits::FAILED & 3
     }
 
     #[cfg(feature = "testing")]

@@ -7,6 +7,7 @@ use crate::testing::Picture;
 
 impl Ids<'_> {
     pub(crate) fn paint(&self, conns: &Conns<'_>, picture: &mut Picture) {
+        self.table.paint(picture);
         for (_, slot) in self.live() {
             self.paint_slot(slot, conns, picture);
         }

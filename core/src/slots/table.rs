@@ -136,6 +136,14 @@ impl<T: Slot> Table<'_, T> {
 
 #[cfg(feature = "testing")]
 impl<T: Slot + Copy> Table<'_, T> {
+    /// The places that are free again, in the order in which they will be claimed: with how many are
+    /// live, that says where everything to come will stand.
+    pub(crate) fn paint(&self, picture: &mut crate::testing::Picture) {
+        let first = self.oldest.get();
+        let next = |&index: &usize| { self.slots[index] }.free_link().get();
+        picture.list(std::iter::successors(first, next));
+    }
+
     /// Each slot is live, or once in the free list, or was never used. A walk that panics.
     pub(crate) fn audit(&self) {
         let used = self.fresh as usize;

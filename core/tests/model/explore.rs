@@ -1,10 +1,12 @@
 //! Breadth first through every state that a world can get into.
 //!
 //! A world cannot be copied, so for each step it is played again from its beginning: a state is kept as
-//! the way to it. So engines must do the same every time, and a failure is a list of steps.
+//! the way to it. So engines must do the same every time, and a failure is a list of steps. States are
+//! told apart by a digest; whether that has all that counts is tried out on some that are met again.
 
 use std::any::Any;
-use std::collections::{HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -38,6 +40,9 @@ pub(crate) trait Scenario: Sync {
     /// What can happen.
     type Action: Copy + Debug;
 
+    /// Whether nothing but the state, as its digest has it, decides what comes next.
+    const DETERMINED: bool;
+
     /// Its name.
     fn name(&self) -> &str;
 
@@ -61,10 +66,13 @@ pub(crate) struct Report {
     pub(crate) failure: Option<String>,
 }
 
+/// If one of so many steps leads to a known state, it is looked at whether that is the same state.
+const TWINS: usize = 64;
+
 /// Visits every state, or at least so many.
 pub(crate) fn explore<S: Scenario>(scenario: &S, enough: usize) -> Report {
     let start = Instant::now();
-    let mut found = Found { ways: vec![(0, None)], seen: HashSet::new() };
+    let mut found = Found { ways: vec![(0, None)], seen: HashMap::new() };
     let mut queue = VecDeque::new();
     let mut report = Report {
         name: scenario.name().into(),
@@ -74,12 +82,13 @@ pub(crate) fn explore<S: Scenario>(scenario: &S, enough: usize) -> Report {
         seconds: 0.0,
         failure: None,
     };
-    let step = |way: &[S::Action], seen: &mut HashSet<u128>| {
-        let visit = || scenario.play(|world| arrive(world, way, seen));
+    let step = |way: &[S::Action], found: &mut Found<S::Action>| {
+        let visit = || scenario.play(|world| arrive(world, way, found));
         catch_unwind(AssertUnwindSafe(visit)).map_err(|why| explain(scenario, way, &*why))
     };
-    match step(&[], &mut found.seen) {
-        Ok(actions) => queue.push_back((0, actions.unwrap_or_default())),
+    match step(&[], &mut found) {
+        Ok(Arrival::New(actions)) => queue.push_back((0, actions)),
+        Ok(Arrival::Known(_)) => {}
         Err(failure) => report.failure = Some(failure),
     }
     'all: while let Some((from, actions)) = queue.pop_front() {
@@ -91,16 +100,23 @@ pub(crate) fn explore<S: Scenario>(scenario: &S, enough: usize) -> Report {
         for action in actions {
             report.transitions += 1;
             way.push(action);
-            match step(&way, &mut found.seen) {
-                Ok(None) => {}
-                Ok(Some(actions)) => {
+            let failure = match step(&way, &mut found) {
+                Ok(Arrival::New(actions)) => {
                     found.ways.push((from, Some(action)));
                     queue.push_back((found.ways.len() - 1, actions));
+                    None
                 }
-                Err(failure) => {
-                    report.failure = Some(failure);
-                    break 'all;
+                Ok(Arrival::Known(first))
+                    if S::DETERMINED && report.transitions.is_multiple_of(TWINS) =>
+                {
+                    compare(scenario, &found.way(first), &way).err()
                 }
+                Ok(Arrival::Known(_)) => None,
+                Err(failure) => Some(failure),
+            };
+            if failure.is_some() {
+                report.failure = failure;
+                break 'all;
             }
             way.pop();
         }
@@ -114,22 +130,68 @@ pub(crate) fn explore<S: Scenario>(scenario: &S, enough: usize) -> Report {
 fn arrive<A: Copy + Debug>(
     world: &mut dyn World<Action = A>,
     way: &[A],
-    seen: &mut HashSet<u128>,
-) -> Option<Vec<A>> {
+    found: &mut Found<A>,
+) -> Arrival<A> {
     way.iter().for_each(|&action| world.act(action));
-    if !seen.insert(world.digest()) {
-        return None;
-    }
+    match found.seen.entry(world.digest()) {
+        Entry::Occupied(first) => return Arrival::Known(*first.get()),
+        // It gets the next place, unless it is a failure, which ends everything.
+        Entry::Vacant(new) => new.insert(if way.is_empty() { 0 } else { found.ways.len() }),
+    };
     world.check();
     let actions = world.actions();
     world.settle();
-    Some(actions)
+    Arrival::New(actions)
+}
+
+/// What is at the end of a way.
+enum Arrival<A> {
+    /// A state that was never seen, and what can happen there.
+    New(Vec<A>),
+    /// One to which that way led first.
+    Known(usize),
+}
+
+/// Two ways lead to one state by its digest, so both lead on to the same states. If not, something is
+/// missing in the digest, and states are overlooked.
+fn compare<S: Scenario>(
+    scenario: &S,
+    one: &[S::Action],
+    other: &[S::Action],
+) -> Result<(), String> {
+    if beyond(scenario, one) == beyond(scenario, other) {
+        return Ok(());
+    }
+    let why = format!("two states have one digest\n{}and", explain(scenario, one, &""));
+    Err(explain(scenario, other, &why))
+}
+
+/// The states that a way leads to with one step more.
+fn beyond<S: Scenario>(scenario: &S, way: &[S::Action]) -> BTreeSet<Option<u128>> {
+    let go = |world: &mut dyn World<Action = S::Action>| {
+        way.iter().for_each(|&action| world.act(action));
+    };
+    let actions = scenario.play(|world| {
+        go(world);
+        world.actions()
+    });
+    let step = |action| {
+        scenario.play(|world| {
+            go(world);
+            world.act(action);
+            world.digest()
+        })
+    };
+    // What panics is found when it is visited.
+    let safely = |&action| catch_unwind(AssertUnwindSafe(|| step(action))).ok();
+    actions.iter().map(safely).collect()
 }
 
 /// States by the step that led to them first.
 struct Found<A> {
     ways: Vec<(usize, Option<A>)>,
-    seen: HashSet<u128>,
+    /// Which of them has this digest.
+    seen: HashMap<u128, usize>,
 }
 
 impl<A: Copy> Found<A> {

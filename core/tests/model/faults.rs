@@ -121,6 +121,24 @@ pub(crate) const FAULTS: &[Fault] = &[
         to: "        for _ in 0..budget + 1 {",
     },
     Fault {
+        what: "an RTU is not said again",
+        file: "conn/active.rs",
+        from: "                self.owe(index, owed::RTU, true);\n",
+        to: "",
+    },
+    Fault {
+        what: "a repeated REP ends the connection",
+        file: "conn/active.rs",
+        from: "                self.owe(index, owed::RTU, true);\n                self.counters.duplicate().into()",
+        to: "                let disposition = self.counters.duplicate();\n                self.enter_timewait(index, \"\");\n                self.put_dreq(index, &[]);\n                let over = Outcome::Disconnected(crate::event::DisconnectCause::Peer);\n                Verdict { disposition, outcome: self.outcome(index, over) }",
+    },
+    Fault {
+        what: "a DREQ is not repeated",
+        file: "conn/retry.rs",
+        from: "if self.try_again(index, wait, now, owed::DREQ) {",
+        to: "if self.try_again(index, wait, now, 0) {",
+    },
+    Fault {
         what: "a SIDR_REP leaves the request's deadline running",
         file: "conn/sidr.rs",
         from: "        self.set_owed(index, 0);\n        self.sleep(index);\n",
@@ -155,5 +173,11 @@ pub(crate) const FAULTS: &[Fault] = &[
         file: "id/resolve.rs",
         from: "        let _ = self.unbind(index);\n        Stage::Idle",
         to: "        Stage::Idle",
+    },
+    Fault {
+        what: "states of the model differ in what is owed, and are taken for one",
+        file: "conn/picture.rs",
+        from: "[self.owes, self.flags,",
+        to: "[self.flags,",
     },
 ];

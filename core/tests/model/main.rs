@@ -7,7 +7,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `explore.rs` | breadth first, by replay |
-//! | `pair.rs`, `rules.rs` | two engines over a bad link; what may happen to them |
+//! | `pair.rs`, `node.rs`, `rules.rs` | two engines over a bad link; each of them; what may happen to them |
 //! | `ports.rs` | identifiers that share ports, beside a model of the rules |
 //! | `scenarios.rs` | what may happen, and how often |
 //! | `faults.rs`, `plant.rs` | the faults, and how they are planted |
@@ -16,6 +16,7 @@
 
 mod explore;
 mod faults;
+mod node;
 mod pair;
 mod plant;
 mod ports;
@@ -42,19 +43,19 @@ fn main() -> ExitCode {
 
 /// Explores the scenarios with this in their name, in full.
 fn explore_all(wanted: &str) -> bool {
-    println!("{:<36} {:>9} {:>11} {:>5} {:>8}", "scenario", "states", "steps", "depth", "seconds");
+    println!("{:<38} {:>9} {:>11} {:>5} {:>8}", "scenario", "states", "steps", "depth", "seconds");
     let mut scenarios = scenarios::all();
     scenarios.retain(|(name, _)| name.contains(wanted));
     let show = |report: &Report| {
         let Report { name, states, transitions, depth, seconds, failure } = report;
-        println!("{name:<36} {states:>9} {transitions:>11} {depth:>5} {seconds:>8.1}");
+        println!("{name:<38} {states:>9} {transitions:>11} {depth:>5} {seconds:>8.1}");
         if let Some(failure) = failure {
             println!("{failure}");
         }
     };
     let reports = in_parallel(&scenarios, |(_, explore)| explore(usize::MAX), show);
     let sum = |count: fn(&Report) -> usize| reports.iter().map(count).sum::<usize>();
-    println!("{:<36} {:>9} {:>11}", "all", sum(|r| r.states), sum(|r| r.transitions));
+    println!("{:<38} {:>9} {:>11}", "all", sum(|r| r.states), sum(|r| r.transitions));
     reports.iter().all(|report| report.failure.is_none())
 }
 

@@ -1,35 +1,14 @@
 //! Two engines over a bad link: whatever their applications do, whatever becomes of the datagrams.
 
 use crate::explore::{Scenario, World};
-use crate::rules::{Action, Action::*, Op, Op::*, PORT, Rules};
-use nanocm_core::addr::ScopedIp;
-use nanocm_core::testing::{Capacity, Memory, Phase, Picture, Side, Side::*, Watch, name};
-use nanocm_core::wire::Mad;
+use crate::node::Node;
+use crate::rules::{Action, Action::*, Op, Op::*, Rules};
+use nanocm_core::testing::{Capacity, Memory, Phase, Picture, Side, Side::*, name};
 use nanocm_core::{
-    Config, ConnParam, ConnState, Gid, Id, Instant, Path, PortEvent, PortSpace, RocePath, Route,
-    State,
+    ConnState, DisconnectCause, EventKind, Gid, Id, Instant, Path, PortEvent, RocePath, State,
 };
-use std::collections::VecDeque;
 use std::fmt::Write;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
-
-/// Time goes by beats, so that deadlines coincide and there are few moments to tell apart: 1074 ms,
-/// which is what code 18 (4.096 µs · 2¹⁸) is in whole milliseconds.
-const fn beats(n: u64) -> Duration {
-    Duration::from_millis(1074 * n)
-}
-
-struct Node<'m> {
-    cm: Watch<'m>,
-    ip: IpAddr,
-    guid: u64,
-    connects: u8,
-    /// Identifiers that are destroyed.
-    stale: Vec<Id>,
-    /// Datagrams under way to this side.
-    under_way: VecDeque<Mad>,
-}
+use std::net::IpAddr;
 
 struct Pair<'m> {
     rules: Rules,
@@ -39,6 +18,8 @@ struct Pair<'m> {
     restarts: [u8; 2],
     removals: [u8; 2],
     lazy: bool,
+    /// An application has disconnected.
+    hung_up: bool,
     /// For engines that begin anew.
     spare: Vec<&'m mut Memory>,
 }
@@ -46,13 +27,15 @@ struct Pair<'m> {
 impl Scenario for Rules {
     type Action = Action;
 
+    const DETERMINED: bool = true;
+
     fn name(&self) -> &str {
         self.name
     }
 
     fn play<R>(&self, with: impl FnOnce(&mut dyn World<Action = Action>) -> R) -> R {
         let (conns, _) = self.room;
-        let capacity = Capacity { ids: 4, conns, replies: 4, ports: 8, gids: 1, map: 16 };
+        let capacity = Capacity { ids: 3, conns, replies: 4, ports: 8, gids: 1, map: 16 };
         let engines = 2 + usize::from(self.restarts[0] + self.restarts[1]);
         let mut memory: Vec<_> = (0..engines).map(|_| Memory::new(capacity)).collect();
         let mut memory = memory.iter_mut();
@@ -67,72 +50,11 @@ impl Scenario for Rules {
             restarts: self.restarts,
             removals: self.removals,
             lazy: self.lazy,
+            hung_up: false,
             spare,
         };
         pair.begin();
         with(&mut pair)
-    }
-}
-
-impl<'m> Node<'m> {
-    /// A new engine that listens. Its n-th one has another seed, and the same numbers otherwise.
-    fn new(rules: &Rules, side: Side, nth: u64, memory: &'m mut Memory) -> Node<'m> {
-        let last = 1 + side as u8;
-        let (ip, guid) = (IpAddr::from([10, 0, 0, last]), u64::from(last));
-        let mut config = Config::new(guid + 0x10 * nth);
-        config.port_range = (40_000, 40_015);
-        config.answers_per_second = 0;
-        config.timers.first_retry = beats(1);
-        config.timers.put_off = Duration::ZERO;
-        config.timers.sidr_first_retry = beats(1);
-        config.timers.deadline = beats(4);
-        config.timers.accept_deadline = beats(2) - Duration::from_micros(600); // also a code of MRA's
-        config.timers.max_wait = beats(14);
-        let mut cm = Watch::new(memory.engine(config).expect("sound capacities"));
-        cm.look_away();
-        let address = ScopedIp::new(Gid::from_ip(ip), 0);
-        let event = PortEvent::GidAdded { address, ca_guid: guid };
-        assert!(cm.handle_port_event(Instant::ZERO, event));
-        let listener = cm.create_id(rules.space, 0).expect("an empty table");
-        cm.bind(listener, SocketAddr::new(ip, PORT)).expect("a free port");
-        cm.listen(listener, rules.room.1).expect("it is bound");
-        let (stale, under_way) = (Vec::new(), VecDeque::new());
-        Node { cm, ip, guid, connects: rules.connects[side as usize], stale, under_way }
-    }
-
-    /// Connects to the other side, if there is room, each time from a port and queue pair of its own;
-    /// with an identifier that is ready to begin anew, if there is one.
-    fn connect(&mut self, now: Instant, space: PortSpace, to: IpAddr) {
-        let n = u16::from(self.connects);
-        self.connects -= 1;
-        let mut param = ConnParam::new(0x10 + u32::from(n));
-        param.retries = Some(1);
-        let begins_anew = |id: &Id| self.cm.state(*id) == Ok(State::RouteResolved);
-        if let Some(id) = self.ids().into_iter().find(begins_anew) {
-            return self.cm.connect(now, id, &param).expect("it has a route");
-        }
-        let Ok(id) = self.cm.create_id(space, 0) else { return };
-        let mut route = Route::new(Path::Roce(RocePath::new(self.ip.into(), to.into())));
-        route.packet_lifetime = 17; // timewait lasts a beat
-        let bound = self.cm.bind(id, SocketAddr::new(self.ip, 5000 + n)).is_ok();
-        let to = SocketAddr::new(to, PORT);
-        let routed = bound && self.cm.set_route(now, id, to, &route).is_ok();
-        if !routed || self.cm.connect(now, id, &param).is_err() {
-            self.destroy(now, id);
-        }
-    }
-
-    fn destroy(&mut self, now: Instant, id: Id) {
-        self.cm.destroy(now, id).expect("one of ours");
-        self.stale.push(id);
-    }
-
-    fn ids(&self) -> Vec<Id> {
-        self.cm.known().map(|(id, _)| id).collect()
-    }
-
-    fn conn(&self, id: Id) -> ConnState {
-        self.cm.conn_state(id).unwrap_or_default()
     }
 }
 
@@ -225,16 +147,30 @@ impl Pair<'_> {
 
     fn picture(&self) -> Picture {
         let mut picture = Picture::default();
-        picture.put(u64::from(self.faults));
+        picture.put_all([u64::from(self.faults), u64::from(self.hung_up && self.rules.prompt)]);
         for side in [A, B] {
             let (node, n) = (&self.nodes[side as usize], side as usize);
             let left = [node.connects, self.restarts[n], self.removals[n]];
             picture.put_all(left.map(u64::from));
             node.cm.paint(&mut picture);
+            if self.rules.prompt {
+                picture.list(node.ids().iter().map(|&id| self.has_failed(node, id).into()));
+            }
         }
         for node in &self.nodes {
             picture.put(node.under_way.len() as u64);
             node.under_way.iter().for_each(|mad| picture.datagram(mad));
+        }
+        // The queue pairs to come, and before a side begins anew those it has used, which come again.
+        for (n, node) in self.nodes.iter().enumerate() {
+            let [connect, accept] = node.next_queue_pairs();
+            let [connected, accepted] = match self.restarts[n] {
+                0 => [0, 0],
+                _ => [u32::from(self.rules.connects[n] - node.connects), node.accepts],
+            };
+            picture.put_all([connected, accepted].map(u64::from));
+            let connects = connect..=connect + connected;
+            connects.chain(accept - accepted..=accept).for_each(|qpn| picture.queue_pair(qpn));
         }
         picture
     }
@@ -258,6 +194,29 @@ impl Pair<'_> {
         assert!(!stale || self.rules.restarts != [0; 2], "stale, though nobody has begun anew");
     }
 
+    /// Nothing has failed, if applications are prompt, and in the end all attempts have succeeded.
+    fn check_success(&self, in_the_end: bool) {
+        if !self.rules.prompt {
+            return;
+        }
+        for (side, id, phase, conn) in self.everybody() {
+            let node = &self.nodes[side as usize];
+            let (failed, end) = (self.has_failed(node, id), node.cm.end(id));
+            assert!(!failed, "{side:?}: {id:?} has failed: {end:?}");
+            assert!(!in_the_end || phase != Phase::Attempt, "{side:?}: {id:?} is still in {conn}");
+        }
+    }
+
+    /// Whether an attempt or connection has ended, and not because an application disconnected and was
+    /// answered, nor as SIDR does.
+    fn has_failed(&self, node: &Node<'_>, id: Id) -> bool {
+        use DisconnectCause::{Local, Peer};
+        node.cm.end(id).is_some_and(|end| match end {
+            EventKind::Disconnected(Local | Peer) => !self.hung_up,
+            end => end != EventKind::Established,
+        })
+    }
+
     /// What an identifier is not ready for is refused, and so is everything with a stale handle.
     fn try_what_is_illegal(&mut self) {
         let now = self.now;
@@ -268,13 +227,13 @@ impl Pair<'_> {
                         continue;
                     }
                     let late = op == Disconnect && node.cm.state(id) == Ok(State::Disconnect);
-                    let done = op.make(&mut node.cm, now, id);
+                    let done = node.make(now, op, id);
                     assert!(!done || late, "{op:?} is not legal and succeeds: {id:?}");
                 }
             }
-            for &id in &node.stale {
+            for id in node.stale.clone() {
                 for op in Op::ALL {
-                    assert!(!op.make(&mut node.cm, now, id), "{op:?} of a stale handle: {id:?}");
+                    assert!(!node.make(now, op, id), "{op:?} of a stale handle: {id:?}");
                 }
             }
         }
@@ -328,7 +287,8 @@ impl World for Pair<'_> {
             actions.extend((bad > 0).then_some(Lose(side)));
         }
         let quiet = self.nodes.iter().all(|node| node.under_way.is_empty());
-        let may_pass = self.wake().is_some() && (quiet || self.faults > 0);
+        let waits = !self.rules.prompt || self.first_op(&[Accept, Establish]).is_none();
+        let may_pass = self.wake().is_some() && waits && (quiet || self.faults > 0);
         actions.extend(may_pass.then_some(Pass));
         actions
     }
@@ -348,7 +308,8 @@ impl World for Pair<'_> {
             Do(side, op, n) => {
                 let node = &mut self.nodes[side as usize];
                 let id = node.ids()[n];
-                assert!(op.make(&mut node.cm, now, id), "{op:?} is legal and is refused");
+                self.hung_up |= op == Disconnect;
+                assert!(node.make(now, op, id), "{op:?} is legal and is refused");
             }
             Arrive(side, nth) => {
                 self.faults -= u8::from(nth > 0);
@@ -407,6 +368,7 @@ impl World for Pair<'_> {
             }
         }
         self.check_agreement();
+        self.check_success(false);
         self.try_what_is_illegal();
         assert_eq!(self.digest(), before, "a refused call has changed something");
         let sides: &[Side] = if self.lazy { &[] } else { &[A, B] };
@@ -421,6 +383,10 @@ impl World for Pair<'_> {
     fn settle(&mut self) {
         self.lazy = false;
         self.drain();
+        if self.rules.prompt {
+            self.run(&[Accept, Establish], true);
+            self.check_success(true);
+        }
         self.run(&[], true);
         for (side, id, phase, conn) in self.everybody() {
             let waits = matches!(conn, ConnState::RepRcvd | ConnState::Established);

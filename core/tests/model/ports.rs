@@ -94,6 +94,9 @@ struct Ports<'m> {
 impl Scenario for Rules {
     type Action = Action;
 
+    /// Which port "any" is, is left to chance.
+    const DETERMINED: bool = false;
+
     fn name(&self) -> &str {
         self.name
     }

@@ -22,6 +22,9 @@ pub(crate) struct Rules {
     pub(crate) restarts: [u8; 2],
     /// How often each side's device goes away.
     pub(crate) removals: [u8; 2],
+    /// Applications accept and establish at once, so that nothing fails for want of time; then no single
+    /// fault may cost a connection.
+    pub(crate) prompt: bool,
     /// Connections stand to begin with, one for each of A's connects.
     pub(crate) standing: bool,
     /// Hosts fetch events and datagrams one by one, when they like.
@@ -41,6 +44,7 @@ impl Rules {
         faults: 0,
         restarts: [0, 0],
         removals: [0, 0],
+        prompt: false,
         standing: false,
         lazy: false,
         room: (2, 2),
@@ -81,10 +85,9 @@ impl Op {
         }
     }
 
-    /// False if it is refused.
-    pub(crate) fn make(self, cm: &mut Watch<'_>, now: Instant, id: Id) -> bool {
-        // One queue pair for each slot of the table.
-        let mut param = ConnParam::new(0x100 + (id.to_raw() as u32));
+    /// False if it is refused. Who accepts does so with this queue pair.
+    pub(crate) fn make(self, cm: &mut Watch<'_>, now: Instant, id: Id, qpn: u32) -> bool {
+        let mut param = ConnParam::new(qpn);
         param.retries = Some(1);
         match self {
             Accept => cm.accept(now, id, &param).is_ok(),

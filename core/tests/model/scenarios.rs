@@ -11,6 +11,23 @@ const CALLS: &[Op] = &[Accept, Reject, Establish, Disconnect, Reset, Destroy];
 const PAIRS: &[Rules] = &[
     Rules { name: "one connection", ..Rules::BASE },
     Rules { name: "one connection, two faults", faults: 2, ops: CALLS, ..Rules::BASE },
+    Rules {
+        name: "crossing connects, a fault costs none",
+        prompt: true,
+        connects: [1, 1],
+        faults: 1,
+        ops: &[Accept, Establish, Disconnect],
+        ..Rules::BASE
+    },
+    Rules {
+        name: "SIDR, a fault costs nothing",
+        prompt: true,
+        space: PortSpace::Udp,
+        connects: [1, 1],
+        faults: 1,
+        ops: &[Accept],
+        ..Rules::BASE
+    },
     Rules { name: "a connection's end, five faults", standing: true, faults: 5, ..Rules::BASE },
     Rules {
         name: "crossing connects",
@@ -45,7 +62,13 @@ const PAIRS: &[Rules] = &[
         ops: &[Accept, Reject, Establish],
         ..Rules::BASE
     },
-    Rules { name: "A begins anew", restarts: [1, 0], ..Rules::BASE },
+    Rules {
+        name: "A begins anew, a fault",
+        restarts: [1, 0],
+        faults: 1,
+        ops: &[Accept, Establish, Disconnect, Destroy],
+        ..Rules::BASE
+    },
     Rules {
         name: "B begins anew, a fault",
         restarts: [0, 1],

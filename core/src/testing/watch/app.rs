@@ -9,6 +9,8 @@ use std::mem;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     phase: Phase,
+    /// Which event ended it.
+    end: Option<EventKind>,
     /// The path it was given, or the host's.
     pub(super) route: Option<Path>,
     /// The communication ID of its attempt, once it has sent one.
@@ -71,6 +73,11 @@ impl Watch<'_> {
     /// The identifiers that the application has, and where it thinks they are.
     pub fn known(&self) -> impl Iterator<Item = (Id, Phase)> {
         self.known.iter().map(|(&id, known)| (id, known.phase))
+    }
+
+    /// The event that ended an identifier's attempt or connection.
+    pub fn end(&self, id: Id) -> Option<EventKind> {
+        self.known.get(&id)?.end
     }
 
     /// What is known of an identifier that the engine has just found.
@@ -181,6 +188,9 @@ impl Watch<'_> {
         };
         assert!(legal, "{id:?} in {phase:?} is told {kind:?}");
         known.phase = next;
+        if next != phase && matches!(next, Phase::Over | Phase::Removed) {
+            known.end = Some(kind);
+        }
         let owes = self.cm.owes_disconnected(id);
         assert_eq!(owes, Ok(next == Phase::Standing), "{id:?} is told {kind:?}: is an end owed?");
     }
