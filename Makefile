@@ -2,7 +2,6 @@
 # `model`, `bench`, `fuzz` and `coverage`.
 
 CARGO ?= cargo
-TARGET = $(or $(CARGO_TARGET_DIR),target)
 BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
 
 SECONDS = 20

@@ -16,6 +16,7 @@ def problems(pcap, trace, variant, binary):
             yield "Linux sent a wrong invariant CRC"
         return
     yield from few(f"wrong invariant CRC in frame {frame}" for frame in trace.bad_icrc)
+    yield from few(f"frame {frame} is for the GSI, and its payload has not the 256 octets of a MAD" for frame in trace.no_mad)
     if not variant.has("UNREACHABLE", False):
         yield from few(f"frame {frame} is an ICMP that says unreachable" for frame in trace.unreachable)
     miscounted = list(counts(trace.count(), variant.module.MESSAGES))

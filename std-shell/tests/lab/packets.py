@@ -85,7 +85,7 @@ class Trace:
     def __init__(self, kernel):
         self.kernel = kernel  # Linux's, as in `--kernel`
         self.messages, self.retransmissions, self.sent = [], [], set()
-        self.bad_icrc, self.unreachable = [], []
+        self.bad_icrc, self.unreachable, self.no_mad = [], [], []
         self.bad_icrc_sources = set()
         self.conversations = collections.defaultdict(set)  # (requester, responder, requester's ID) -> messages' names
 
@@ -102,6 +102,8 @@ class Trace:
         if not ip.icrc_is_right():
             self.bad_icrc.append(frame)
             self.bad_icrc_sources.add(ip.src)
+        if ip.is_gsi() and not ip.has_mad():
+            self.no_mad.append(frame)
         mad = ip.cm_mad()
         if mad is None:
             return
@@ -146,13 +148,19 @@ class IpPacket:
     def traffic_class(self):
         return self.header[1] if self.header[0] >> 4 == 4 else int.from_bytes(self.header[:2], "big") >> 4 & 0xFF
 
+    def is_gsi(self):
+        """Whether this RoCE packet is for the GSI: by the BTH, behind 8 octets of UDP."""
+        bth = self.payload[8:20]
+        return bth[:1] == bytes([UD_SEND_ONLY]) and int.from_bytes(bth[5:8], "big") == GSI
+
+    def has_mad(self):
+        """Whether it is as long as one with a MAD: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""
+        return len(self.payload) == 8 + 12 + 8 + 256 + 4
+
     def cm_mad(self):
-        """The CM MAD in this RoCE packet, or None: UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4."""
-        if len(self.payload) != 8 + 12 + 8 + 256 + 4:
-            return None
-        bth, mad = self.payload[8:20], self.payload[28:-4]
-        is_gsi = bth[0] == UD_SEND_ONLY and int.from_bytes(bth[5:8], "big") == GSI
-        return mad if is_gsi and mad[1] == CM_CLASS else None
+        """The CM MAD in this RoCE packet, or None."""
+        mad = self.payload[28:-4]
+        return mad if self.is_gsi() and self.has_mad() and mad[1] == CM_CLASS else None
 
     def icrc_is_right(self):
         """Whether this RoCE packet ends in its invariant CRC: that of all but what a router may change."""

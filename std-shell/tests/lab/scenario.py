@@ -42,6 +42,9 @@ class Variant(NamedTuple):
     def play(self, stage):
         self.module.play(stage, self.provider, self.family)
 
+    def is_for(self, kernel):
+        return kernel in self.has("KERNELS", [kernel])
+
     def has(self, name, otherwise):
         """What the scenario says of itself, where it need not."""
         return getattr(self.module, name, otherwise)

@@ -22,7 +22,7 @@ PROGRAMS = {
 
 APT_LIMIT = 900  # seconds, for a slow mirror
 
-os.environ["PATH"] += ":/usr/sbin:/sbin"  # where some of them are, and not everybody looks
+os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"  # where some of them are, and not everybody looks
 
 
 def install_missing():

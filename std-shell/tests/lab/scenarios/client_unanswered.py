@@ -10,8 +10,9 @@ MESSAGES = {"REQ": 2, "MRA": (1, 2), "REJ": 2}
 REPEATED = ("REQ",)
 PORT = 7471
 
-# Milliseconds. 6.1 asks again after 6.1 s, newer kernels after 4.6 s.
-SOON, LATE = 5_000, 10_000
+# Milliseconds. 6.1 asks again after 6.1 s, newer kernels after 4.6 s or, on a busy machine, too late for the first; and
+# all ask a third time before the second is over, unless they heed the MRA.
+SOON, LATE = 5_000, 14_000
 
 
 def play(stage, provider, family):
@@ -20,8 +21,8 @@ def play(stage, provider, family):
     rping = stage.linux_start("rping", "-c", "-a", network.host_address(family), "-p", PORT, "-C", 1)
     ucmatose = stage.linux_start("ucmatose", "-s", network.second_address(family), "-p", PORT, "-C", 0)
 
-    ends(soon, SOON, asked_again=stage.guest.release.kernel != "6.1")
-    ends(late, LATE, asked_again=True)
+    ends(soon, SOON, asked_again=(0,) if stage.guest.release.kernel == "6.1" else (0, 1))
+    ends(late, LATE, asked_again=(1,))
 
     # Without the REJ, Linux 6.1 would wait 17 minutes after an MRA.
     expect(rping.status(PATIENCE) == 255, "rping did not end with status 255")
@@ -46,7 +47,7 @@ def ends(nanocm, deadline, asked_again):
     expect(deadline - 100 <= waited <= deadline + 1000, f"nanocm rejected after {waited:.0f} ms, not after {deadline}")
     counters = nanocm.events("COUNTERS")[0]
     expect(counters.get("accept_overdue") == 1, f"nanocm counts {counters}")
-    expect(counters.get("duplicates", 0) == asked_again, f"nanocm counts {counters}: Linux's REQ came twice or not")
+    expect(counters.get("duplicates", 0) in asked_again, f"nanocm counts {counters}: Linux asked too often or not again")
 
 
 def wire(trace):
