@@ -9,7 +9,7 @@
 //! | `quit` | the report, once more; the program ends |
 
 use crate::board::Board;
-use crate::run::App;
+use crate::run::{App, ENGINE_OCTETS};
 use crate::text::Text;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::str::SplitAsciiWhitespace;
@@ -19,7 +19,7 @@ use nanocm_core::{IgnoreReason, Instant};
 
 /// Does what a command says and writes the answer; its length.
 pub(crate) fn obey<B: Board>(
-    app: &mut App<'_>,
+    app: &mut App<'_, '_>,
     board: &mut B,
     now: Instant,
     command: &[u8],
@@ -38,10 +38,10 @@ pub(crate) fn obey<B: Board>(
             return text.length();
         }
         Some("connect") => match address(&mut words) {
-            Some(whom) => app.service.call(&mut app.cm, now, whom),
+            Some(whom) => app.service.call(app.cm, now, whom),
             None => Err(errno::EINVAL),
         },
-        Some("disconnect") => app.service.hang_up(&mut app.cm, now),
+        Some("disconnect") => app.service.hang_up(app.cm, now),
         Some("refuse") => match number(&mut words) {
             Some(reason) => {
                 app.service.closed = (reason != 0).then_some(RejectReason(reason));
@@ -59,7 +59,7 @@ pub(crate) fn obey<B: Board>(
 }
 
 /// Everything there is to say.
-pub(crate) fn report<B: Board>(app: &App<'_>, board: &B, text: &mut Text<'_>) {
+pub(crate) fn report<B: Board>(app: &App<'_, '_>, board: &B, text: &mut Text<'_>) {
     let (service, frames, cm, spans) =
         (&app.service, &app.wire.frames, app.cm.counters(), &app.spans);
     text.put("call ")
@@ -74,7 +74,7 @@ pub(crate) fn report<B: Board>(app: &App<'_>, board: &B, text: &mut Text<'_>) {
         ("statics", board.statics() as u32),
         ("stack", used as u32),
         ("stack_size", size as u32),
-        ("engine", app.engine_octets as u32),
+        ("engine", ENGINE_OCTETS as u32),
         ("ids", ids as u32),
         ("connections", connections as u32),
         ("accepted", service.accepted),

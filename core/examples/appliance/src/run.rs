@@ -75,6 +75,9 @@ pub struct Settings {
     pub seed: u64,
 }
 
+/// RAM for the engine.
+pub(crate) const ENGINE_OCTETS: usize = size_of::<Engine>() + size_of::<Cm<'_>>();
+
 /// How long from a REQ that came to the REP that answers it, in nanoseconds by the board's clock.
 #[derive(Default)]
 pub(crate) struct Spans {
@@ -92,12 +95,11 @@ impl Spans {
 }
 
 /// The engine, and what is around it.
-pub(crate) struct App<'m> {
-    pub(crate) cm: Cm<'m>,
+pub(crate) struct App<'a, 'm> {
+    pub(crate) cm: &'a mut Cm<'m>,
     pub(crate) service: Service,
     pub(crate) wire: Wire,
     pub(crate) spans: Spans,
-    pub(crate) engine_octets: usize,
     pub(crate) quit: bool,
 }
 
@@ -105,7 +107,14 @@ pub(crate) struct App<'m> {
 pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) -> bool {
     let Memory { engine, host, received, sent } = memory;
     let us = (settings.address, EthernetAddress(settings.mac));
-    let Some(mut app) = App::start(engine, settings, us) else { return false };
+    let mut cm = start(engine, settings);
+    // By reference: an engine that moves is on the stack twice.
+    let Some(cm) = &mut cm else { return false };
+    // Peers take an old queue pair number for an old connection: it starts elsewhere after each reset.
+    let first_qpn = settings.seed as u32 >> 8;
+    let Some(service) = Service::start(cm, us.0, settings.prefix, first_qpn) else { return false };
+    let wire = Wire { us, neighbours: Neighbours::new(), frames: Frames::default(), reps: 0 };
+    let mut app = App { cm, service, wire, spans: Spans::default(), quit: false };
     let mut slots = Slots::new();
     let network = (settings.address, settings.prefix);
     let mut host = Host::new(host, &mut slots, network, us.1, Port::idle(board, sent));
@@ -120,11 +129,11 @@ pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) ->
             frames += 1;
             let reps = app.wire.reps;
             let frame = received.get(..length).unwrap_or_default();
-            match app.wire.take(&mut app.cm, came, frame) {
+            match app.wire.take(app.cm, came, frame) {
                 Taken::Done => {}
                 taken => {
                     if let Taken::Neighbour(who) = taken {
-                        app.service.found(&mut app.cm, came, who);
+                        app.service.found(app.cm, came, who);
                     }
                     let port = Port { board, frame: Some(frame), out: sent };
                     host.take(came, port, |command, answer, board| {
@@ -153,43 +162,34 @@ pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) ->
     true
 }
 
-impl<'m> App<'m> {
-    fn start(
-        engine: &'m mut Engine,
-        settings: &Settings,
-        us: (Ipv4Addr, EthernetAddress),
-    ) -> Option<App<'m>> {
-        let mut config = Config::new(settings.seed);
-        config.port_range = PORT_RANGE;
-        let mut cm = Cm::new(engine.parts(), config).ok()?;
-        let address = ScopedIp { gid: IpAddr::V4(us.0).into(), scope: 0 };
-        let event = PortEvent::GidAdded { address, ca_guid: eui_64(settings.mac) };
-        if !cm.handle_port_event(Instant::ZERO, event) {
-            return None;
-        }
-        // Peers take an old queue pair number for an old connection: it starts elsewhere after each reset.
-        let service = Service::start(&mut cm, us.0, settings.prefix, settings.seed as u32 >> 8)?;
-        let wire = Wire { us, neighbours: Neighbours::new(), frames: Frames::default(), reps: 0 };
-        let engine_octets = size_of::<Engine>() + size_of::<Cm<'_>>();
-        Some(App { cm, service, wire, spans: Spans::default(), engine_octets, quit: false })
-    }
+/// The engine, with our address. Apart, for its stack to be free again.
+#[inline(never)]
+fn start<'m>(engine: &'m mut Engine, settings: &Settings) -> Option<Cm<'m>> {
+    let mut config = Config::new(settings.seed);
+    config.port_range = PORT_RANGE;
+    let mut cm = Cm::new(engine.parts(), config).ok()?;
+    let address = ScopedIp { gid: IpAddr::V4(settings.address).into(), scope: 0 };
+    let event = PortEvent::GidAdded { address, ca_guid: eui_64(settings.mac) };
+    cm.handle_port_event(Instant::ZERO, event).then_some(cm)
+}
 
+impl App<'_, '_> {
     /// Everything that the engine has to say, until it has nothing more to say.
     fn drain<B: Board>(&mut self, now: Instant, board: &mut B) {
         let mut mad: Mad = [0; MAD_LEN];
         loop {
             let mut quiet = true;
             while let Some(event) = self.cm.poll_event() {
-                self.service.on_event(&mut self.cm, now, event);
+                self.service.on_event(self.cm, now, event);
                 quiet = false;
             }
             while let Some((id, request)) = self.cm.poll_request() {
-                self.service.on_request(&mut self.cm, now, id, request);
+                self.service.on_request(self.cm, now, id, request);
                 quiet = false;
             }
             if let Some(whose) = self.service.due(now) {
                 match self.wire.neighbours.find(whose) {
-                    Some(_) => self.service.found(&mut self.cm, now, whose),
+                    Some(_) => self.service.found(self.cm, now, whose),
                     None => self.wire.ask(board, whose),
                 }
                 quiet = false;
@@ -213,7 +213,7 @@ fn eui_64([a, b, c, d, e, f]: [u8; 6]) -> u64 {
 }
 
 /// The report, line by line, for whoever debugs the board.
-fn say_goodbye<B: Board>(app: &App<'_>, board: &mut B, buffer: &mut [u8]) {
+fn say_goodbye<B: Board>(app: &App<'_, '_>, board: &mut B, buffer: &mut [u8]) {
     let mut text = Text::new(buffer);
     control::report(app, board, &mut text);
     let length = text.length();
