@@ -11,7 +11,7 @@ use smoltcp::socket::udp;
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Cidr};
 
 /// The UDP port for commands.
-pub(crate) const CONTROL_PORT: u16 = 4790;
+pub(crate) const CONTROL_PORT: u16 = 7470;
 /// The longest command, and the longest report.
 const COMMAND: usize = 64;
 const REPORT: usize = 1400;

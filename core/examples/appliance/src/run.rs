@@ -27,6 +27,9 @@ const IDS: usize = CONNECTIONS + 2;
 /// Where "any free port" is looked for.
 const PORT_RANGE: (u16, u16) = (49_152, 49_407);
 
+/// Answers to strangers in a second: who sends in another's name must not make us send much.
+const ANSWERS: u32 = 100;
+
 /// Identifiers, connections, answers to strangers, port records, addresses, words of a port map.
 type Engine = Storage<IDS, CONNECTIONS, 8, 8, 1, { map_words(256) }>;
 
@@ -167,6 +170,7 @@ pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) ->
 fn start<'m>(engine: &'m mut Engine, settings: &Settings) -> Option<Cm<'m>> {
     let mut config = Config::new(settings.seed);
     config.port_range = PORT_RANGE;
+    config.answers_per_second = ANSWERS;
     let mut cm = Cm::new(engine.parts(), config).ok()?;
     let address = ScopedIp { gid: IpAddr::V4(settings.address).into(), scope: 0 };
     let event = PortEvent::GidAdded { address, ca_guid: eui_64(settings.mac) };
