@@ -11,5 +11,8 @@ fn main() {
         println!("cargo:rustc-link-search={}", out.display());
         println!("cargo:rustc-link-arg-bins=-Tlink.x");
         println!("cargo:rustc-link-arg-bins=--nmagic");
+        if env::var_os("CARGO_FEATURE_DEFMT").is_some() {
+            println!("cargo:rustc-link-arg-bins=-Tdefmt.x");
+        }
     }
 }

@@ -12,6 +12,9 @@ mod ethernet;
 mod host;
 mod registers;
 
+#[cfg(feature = "defmt")]
+use defmt_semihosting as _; // a logger is there by being linked
+
 use clock::Clock;
 use core::net::Ipv4Addr;
 use cortex_m::interrupt::InterruptNumber;
