@@ -10,7 +10,7 @@ import network
 import processes
 from command import Trouble
 
-ADDRESS = "10.99.0.4"
+ADDRESS = "10.99.0.9"
 MAC = "52:54:00:00:00:04"
 PORT = 7471  # both services'
 CONTROL_PORT = 7470
@@ -30,7 +30,8 @@ class Board:
 
     def __init__(self, image, folder, cable, *options):
         self.image, self.folder, self.cable, self.options = image, folder, cable, options
-        self.console, self.monitor = folder / "board.log", folder / "monitor"
+        self.console, self.frames = folder / "board.log", folder / "board.defmt"
+        self.monitor = folder / "monitor"
         self.ended = False
 
     def __enter__(self):
@@ -42,7 +43,7 @@ class Board:
             "-semihosting-config", "enable=on,target=native", "-kernel", str(self.image),
             "-nic", f"{self.cable},model=stellaris,mac={MAC}", *self.options,
         ]
-        self.process = processes.start(command, stdout=self.console, stderr=self.console)
+        self.process = processes.start(command, stdout=self.frames, stderr=self.console)
         if not processes.eventually(lambda: "ready\n" in self.console.read_text(), BOOT_LIMIT):
             processes.stop(self.process)
             raise Trouble(f"The board does not start: {self.console.read_text().strip()}")

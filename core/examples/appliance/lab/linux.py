@@ -61,7 +61,8 @@ def eight(stage):
     stage.board.gains(accepted=80, established=80, ended=80, connections=0)
 
 
-eight.MESSAGES = dict.fromkeys(plays.HANDSHAKE, 80)
+# A busy machine's Linux may take more than the second after which the board sends a REP again, and answers that with MRA.
+eight.MESSAGES = {"MRA": (0, 80), **dict.fromkeys(plays.HANDSHAKE, 80)}
 
 
 def too_many(stage):
@@ -71,7 +72,7 @@ def too_many(stage):
     stage.board.gains(accepted=8, no_resources=92, connections=0)
 
 
-too_many.MESSAGES = {"REQ": 100, "REJ": 92, **dict.fromkeys(plays.HANDSHAKE[1:], 8)}
+too_many.MESSAGES = {"REQ": 100, "REJ": 92, "MRA": (0, 8), **dict.fromkeys(plays.HANDSHAKE[1:], 8)}
 
 
 def hundred(stage):
@@ -82,7 +83,8 @@ def hundred(stage):
     stage.board.gains(accepted=300, established=300, ended=300, connections=0)
 
 
-hundred.MESSAGES = dict.fromkeys(plays.HANDSHAKE, 300)
+hundred.MESSAGES = {"MRA": (0, 300), **dict.fromkeys(plays.HANDSHAKE, 300)}
+eight.REPEATED = too_many.REPEATED = hundred.REPEATED = plays.HANDSHAKE
 
 
 def refused(stage):

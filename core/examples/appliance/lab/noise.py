@@ -123,7 +123,7 @@ def arp_storm(stage):
     dice = random.Random(6)
     frames = [ethernet(ARP, arp(dice, operation, target), to)
               for _ in range(100) for operation in (1, 2)
-              for target, to in ((board.ADDRESS, BROADCAST), ("10.99.0.9", BROADCAST), (board.ADDRESS, BOARD_MAC))]
+              for target, to in ((board.ADDRESS, BROADCAST), ("10.99.0.8", BROADCAST), (board.ADDRESS, BOARD_MAC))]
     under(stage, frames)
 
 

@@ -27,8 +27,8 @@ class Expected:
 class Test:
     """What has passed and what has not."""
 
-    def __init__(self, nanocm, out):
-        self.nanocm, self.out = nanocm, out
+    def __init__(self, nanocm, out, kernel):
+        self.nanocm, self.out, self.kernel = nanocm, out, kernel
         self.passed = self.failed = 0
 
     def play_all(self, plays, running, guest=None):
@@ -40,7 +40,7 @@ class Test:
         folder = self.out / play.__name__.replace("_", "-")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        capture, trace, problems = network.Capture(folder / "wire.pcap", *getattr(play, "FILTER", ())), packets.Trace(), []
+        capture, trace, problems = network.Capture(folder / "wire.pcap", *getattr(play, "FILTER", ())), packets.Trace(self.kernel), []
         notes = []
         start = time.monotonic()
         try:
@@ -87,7 +87,7 @@ class Test:
 def from_board(pcap):
     """Of a wire with noise on it: what the board itself sent must be right, CRC by CRC."""
     sent = 0
-    for frame, octets in enumerate(packets.frames(pcap), 1):
+    for frame, (_, octets) in enumerate(packets.frames(pcap), 1):
         ip = packets.ip_packet(octets)
         if ip is not None and ip.src == board.ADDRESS and ip.is_roce():
             sent += 1

@@ -30,7 +30,7 @@ static mut MEMORY: Memory = Memory::new();
 /// Our address, as the environment said when this was built.
 const ADDRESS: &str = match option_env!("APPLIANCE_ADDRESS") {
     Some(address) => address,
-    None => "10.99.0.4",
+    None => "10.99.0.9",
 };
 const PREFIX: u8 = 24;
 
