@@ -18,6 +18,9 @@ lint:
 	scripts/install-missing.sh c++=g++
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) fmt --check --manifest-path core/examples/appliance/Cargo.toml
+	$(CARGO) $$(scripts/target.sh thumbv7m-none-eabi) clippy --manifest-path core/examples/appliance/Cargo.toml \
+	    --target-dir $(FIRMWARE)/target --features lm3s6965evb -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items
 
 # Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.

@@ -14,6 +14,7 @@ from scenario import expect
 SHIFT = 7
 NANOSECONDS = 1 << SHIFT  # of each instruction; the clock's tick is 80
 CONNECTS = 1000
+LIMIT = 16_000  # instructions
 
 
 def count(test, image):
@@ -36,6 +37,7 @@ def request_to_reply(stage):
     program.ends(0, limit=60)
     worst = stage.board.report()["rep_worst_ns"] // NANOSECONDS
     stage.note(f"eight at once: {worst:,} at worst")
+    expect(worst <= LIMIT, f"more than {LIMIT:,} instructions")
 
 
 request_to_reply.MESSAGES = dict.fromkeys(plays.HANDSHAKE, 2 * CONNECTS)

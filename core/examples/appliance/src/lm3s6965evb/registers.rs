@@ -7,7 +7,7 @@ pub(crate) struct Register(u32);
 impl Register {
     /// The register at this address of the chip's map: peripherals are from 0x4000_0000 to 0x400f_ffff.
     pub(crate) const fn at(address: u32) -> Register {
-        assert!(address >= 0x4000_0000 && address <= 0x400f_fffc && address % 4 == 0);
+        assert!(address >= 0x4000_0000 && address <= 0x400f_fffc && address.is_multiple_of(4));
         Register(address)
     }
 
