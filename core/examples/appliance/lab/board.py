@@ -1,5 +1,6 @@
 """The board in QEMU: its processor, its cable, its control port."""
 
+import collections
 import pathlib
 import re
 import socket
@@ -94,8 +95,9 @@ class Board:
         self.before = self.report()
 
     def gained(self):
-        """By how much each number has grown since `mark`."""
-        return {name: number - self.before.get(name, 0) for name, number in self.report().items() if name != "call"}
+        """By how much each number has grown since `mark`; 0 for what is not there."""
+        return collections.Counter({name: number - self.before.get(name, 0)
+                                    for name, number in self.report().items() if name != "call"})
 
     def gains(self, patience=20, **expected):
         """Waits until the numbers have grown so much since `mark`."""
