@@ -16,7 +16,7 @@ SOCKET = "127.0.0.1:4444"  # in the lab's own namespace
 GUEST = network.guest_address("v4")
 PORT = 7174  # rping's on the guest
 
-# A connect of Linux's as cmtime's server or client counts it, and an event that should not be.
+# What cmtime prints of an event that is not the one they want.
 EVENT = re.compile(r"event: \S+, error: (-?\d+)")
 
 
@@ -39,36 +39,41 @@ def play(test, release, root, small, large):
     folder.mkdir(parents=True, exist_ok=True)
     with GuestOnHub(release, root, folder) as guest:
         print(f"appliance: Linux {guest.version()} is up", flush=True)
+        has_cmtime = release.kernel == "6.1"
         with board.Board(small, test.out / "board-8", cable) as running:
-            test.play_all((eight, too_many, refused, calls_linux), running, guest)
+            test.play_all((eight, too_many) if has_cmtime else (), running, guest)
+            test.play_all((refused, calls_linux), running, guest)
         test.check_memory(running.last)
+        if not has_cmtime:
+            return
         with board.Board(large, test.out / "board-100", cable) as running:
             test.play_all((hundred,), running, guest)
         test.check_memory(running.last, engine=None)
 
 
-def cmtime(stage, count):
-    """Linux's cmtime connects so many times at once, and disconnects when the last has answered; errors it has seen."""
-    status, text = stage.linux("cmtime", "-s", board.ADDRESS, "-p", board.PORT, "-c", count)
-    return status, [int(error) for error in EVENT.findall(text)]
+def connect(stage, count):
+    """Linux's cmtime connects so many times at once, and disconnects when the last has been answered; the errors it saw.
+    That of rdma-core 44: newer ones keep step with their server over TCP, which the board has not.
+    """
+    _, text = stage.linux("cmtime", "-s", board.ADDRESS, "-p", board.PORT, "-c", count)
+    return [int(error) for error in EVENT.findall(text)]
 
 
 def eight(stage):
-    """`cmtime -c 8` ten times, one after the other."""
+    """`cmtime -c 8` ten times."""
     for _ in range(10):
-        status, errors = cmtime(stage, 8)
-        expect(status == 0 and not errors, f"cmtime ended with status {status} and errors {errors}")
+        errors = connect(stage, 8)
+        expect(not errors, f"Linux has seen the errors {errors}")
     stage.board.gains(accepted=80, established=80, ended=80, connections=0)
 
 
-# A busy machine's Linux may take more than the second after which the board sends a REP again, and answers that with MRA.
 eight.MESSAGES = {"MRA": (0, 80), **dict.fromkeys(plays.HANDSHAKE, 80)}
 
 
 def too_many(stage):
     """`cmtime -c 100`: eight are accepted, 92 refused with reason 3."""
-    _, errors = cmtime(stage, 100)
-    expect(errors == [3] * 92, f"cmtime has seen the errors {errors}")
+    errors = connect(stage, 100)
+    expect(errors == [3] * 92, f"Linux has seen the errors {errors}")
     stage.board.gains(accepted=8, no_resources=92, connections=0)
 
 
@@ -76,10 +81,10 @@ too_many.MESSAGES = {"REQ": 100, "REJ": 92, "MRA": (0, 8), **dict.fromkeys(plays
 
 
 def hundred(stage):
-    """`cmtime -c 100` against the image for 100 connections, three times: all at once in 64 KiB."""
+    """`cmtime -c 100` against the image for 100 connections, three times: all of them open in 64 KiB."""
     for _ in range(3):
-        status, errors = cmtime(stage, 100)
-        expect(status == 0 and not errors, f"cmtime ended with status {status} and errors {errors}")
+        errors = connect(stage, 100)
+        expect(not errors, f"Linux has seen the errors {errors}")
     stage.board.gains(accepted=300, established=300, ended=300, connections=0)
 
 
