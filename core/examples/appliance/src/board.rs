@@ -23,7 +23,7 @@ pub trait Board {
     /// Octets of memory that are given away before the program starts (`.data` and `.bss`).
     fn statics(&self) -> usize;
 
-    /// Frames that came and are gone: for want of room in the interface, or because they were damaged or too long.
+    /// Frames that are lost: for want of room in the interface, and because they were damaged or too long.
     fn lost(&self) -> (u32, u32);
 
     /// A line for whoever debugs the board.

@@ -40,6 +40,10 @@ const LENGTH_LEN: usize = 2;
 const FCS_LEN: usize = 4;
 const HEADER_LEN: usize = 14;
 const LONGEST: usize = 1514;
+/// The receive FIFO's size: no length in it is greater.
+const FIFO: usize = 2048;
+/// How often to look whether the last frame has left: for longer than the longest takes at 10 Mbit/s.
+const PATIENCE: u32 = 20_000;
 
 /// The controller. There is one.
 pub(crate) struct Ethernet {
@@ -52,11 +56,10 @@ impl Ethernet {
     pub(crate) fn new([a, b, c, d, e, f]: [u8; 6]) -> Ethernet {
         MACIM.write(0);
         MACRIS.write(ALL);
-        MACRCTL.write(RSTFIFO);
         MACIA0.write(u32::from_le_bytes([a, b, c, d]));
         MACIA1.write(u32::from_le_bytes([e, f, 0, 0]));
         MACTCTL.write(TXEN | PADEN | CRC | DUPLEX);
-        MACRCTL.write(RXEN | BADCRC);
+        reset_fifo();
         MACIM.write(RXINT);
         Ethernet { overruns: 0, damaged: 0 }
     }
@@ -70,37 +73,45 @@ impl Ethernet {
     fn acknowledge(&mut self) {
         let status = MACRIS.read();
         MACRIS.write(status & ALL);
-        self.overruns = self.overruns.wrapping_add(u32::from(status & FOV != 0));
         self.damaged = self.damaged.wrapping_add(u32::from(status & RXER != 0));
+        if status & FOV != 0 {
+            self.overruns = self.overruns.wrapping_add(1);
+            reset_fifo();
+        }
     }
 
-    /// The next frame without its FCS; its length.
+    /// The next frame without its FCS; its length. Those too long are skipped.
     pub(crate) fn receive(&mut self, frame: &mut [u8]) -> Option<usize> {
         while MACNP.read() & 0x3f != 0 {
             let first = MACDATA.read().to_le_bytes();
             let all = usize::from(u16::from_le_bytes([first[0], first[1]]));
-            let words = all.div_ceil(4).saturating_sub(1);
-            match all.checked_sub(LENGTH_LEN + FCS_LEN) {
-                Some(length) if (HEADER_LEN..=LONGEST.min(frame.len())).contains(&length) => {
-                    drain(words, [first[2], first[3]], frame);
-                    return Some(length);
-                }
-                _ => {
-                    drain(words, [0; 2], &mut []);
-                    self.damaged = self.damaged.wrapping_add(1);
-                }
+            if !(LENGTH_LEN + HEADER_LEN + FCS_LEN..=FIFO).contains(&all) {
+                self.damaged = self.damaged.wrapping_add(1);
+                reset_fifo(); // nobody knows where the next frame begins
+                return None;
             }
+            let (length, words) = (all - LENGTH_LEN - FCS_LEN, all.div_ceil(4) - 1);
+            if length <= LONGEST.min(frame.len()) {
+                drain(words, [first[2], first[3]], frame);
+                return Some(length);
+            }
+            self.damaged = self.damaged.wrapping_add(1);
+            drain(words, [0; 2], &mut []);
         }
         None
     }
 
-    /// Waits for the frame before to leave, then sends this one; padding and FCS are the controller's.
+    /// Waits for the frame before to leave, then sends this one; padding and FCS are the controller's. If that one does
+    /// not leave, this one is lost.
     pub(crate) fn send(&mut self, frame: &[u8]) {
         let Some((first, rest)) = frame.split_first_chunk::<2>() else { return };
         if !(HEADER_LEN..=LONGEST).contains(&frame.len()) {
             return;
         }
-        while MACTR.read() & 1 != 0 {}
+        if (0..PATIENCE).all(|_| MACTR.read() & 1 != 0) {
+            self.overruns = self.overruns.wrapping_add(1);
+            return;
+        }
         let [l0, l1] = ((frame.len() - HEADER_LEN) as u16).to_le_bytes();
         MACDATA.write(u32::from_le_bytes([l0, l1, first[0], first[1]]));
         let (words, tail) = rest.as_chunks::<4>();
@@ -116,6 +127,13 @@ impl Ethernet {
         }
         MACTR.write(1);
     }
+}
+
+/// Forgets all frames that wait.
+fn reset_fifo() {
+    MACRCTL.write(0);
+    MACRCTL.write(RSTFIFO);
+    MACRCTL.write(RXEN | BADCRC);
 }
 
 /// Empties the FIFO of so many words of one frame, whose first two octets are here already. What has no place in `frame`
