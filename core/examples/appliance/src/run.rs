@@ -110,9 +110,17 @@ pub(crate) struct App<'a, 'm> {
 pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) -> bool {
     let Memory { engine, host, received, sent } = memory;
     let us = (settings.address, EthernetAddress(settings.mac));
-    let mut cm = start(engine, settings);
+    let mut config = Config::new(settings.seed);
+    config.port_range = PORT_RANGE;
+    config.answers_per_second = ANSWERS;
+    let mut made = Cm::new(engine.parts(), config);
     // By reference: an engine that moves is on the stack twice.
-    let Some(cm) = &mut cm else { return false };
+    let Ok(cm) = &mut made else { return false };
+    let address = ScopedIp { gid: IpAddr::V4(settings.address).into(), scope: 0 };
+    let event = PortEvent::GidAdded { address, ca_guid: eui_64(settings.mac) };
+    if !cm.handle_port_event(board.now(), event) {
+        return false;
+    }
     // Peers take an old queue pair number for an old connection: it starts elsewhere after each reset.
     let first_qpn = settings.seed as u32 >> 8;
     let Some(service) = Service::start(cm, us.0, settings.prefix, first_qpn) else { return false };
@@ -163,18 +171,6 @@ pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) ->
     }
     say_goodbye(&app, board, sent);
     true
-}
-
-/// The engine, with our address. Apart, for its stack to be free again.
-#[inline(never)]
-fn start<'m>(engine: &'m mut Engine, settings: &Settings) -> Option<Cm<'m>> {
-    let mut config = Config::new(settings.seed);
-    config.port_range = PORT_RANGE;
-    config.answers_per_second = ANSWERS;
-    let mut cm = Cm::new(engine.parts(), config).ok()?;
-    let address = ScopedIp { gid: IpAddr::V4(settings.address).into(), scope: 0 };
-    let event = PortEvent::GidAdded { address, ca_guid: eui_64(settings.mac) };
-    cm.handle_port_event(Instant::ZERO, event).then_some(cm)
 }
 
 impl App<'_, '_> {
