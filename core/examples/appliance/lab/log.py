@@ -7,7 +7,7 @@ import subprocess
 
 import board
 import plays
-from command import Trouble, output
+from command import output
 from scenario import expect
 
 VERSION = "1.2.0"

@@ -7,7 +7,6 @@ import time
 
 import board
 import network
-import processes
 from scenario import expect
 
 HERE = network.host_address("v4")
