@@ -8,7 +8,6 @@ import subprocess
 import board
 import plays
 from command import output
-from scenario import expect
 
 VERSION = "1.2.0"
 INSTALL_LIMIT = 1800  # seconds, to compile it on a busy machine
