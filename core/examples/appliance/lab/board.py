@@ -1,6 +1,7 @@
 """The board in QEMU: its processor, its cable, its control port."""
 
 import collections
+import itertools
 import pathlib
 import re
 import socket
@@ -15,6 +16,9 @@ ADDRESS = "10.99.0.9"
 MAC = "52:54:00:00:00:04"
 PORT = 7471  # both services'
 CONTROL_PORT = 7470
+# Where commands come from: another port for each, so that no late answer is taken for that to the next; none that tshark
+# knows a protocol for.
+OWN_PORTS = itertools.cycle(range(52_000, 53_000))
 RAM = 64 * 1024
 
 BOOT_LIMIT = 30  # seconds; far less than one on an idle machine
@@ -60,6 +64,7 @@ class Board:
     def ask(self, *words, patience=PATIENCE):
         """Sends the control port a command; the answer."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+            control.bind((network.host_address("v4"), next(OWN_PORTS)))
             control.connect((ADDRESS, CONTROL_PORT))
             control.settimeout(0.5)
             end = time.monotonic() + patience

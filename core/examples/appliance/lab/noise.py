@@ -162,6 +162,6 @@ def under(stage, frames):
 
 
 for play in (garbage, arp_storm, strangers):
-    play.MESSAGES, play.FILTER = None, ("ether", "src", board.MAC)
+    play.MESSAGES, play.FILTER = None, ("ether", "src", board.MAC, "and", "udp", "port", "4791")
 
 ALL = (garbage, arp_storm, strangers)

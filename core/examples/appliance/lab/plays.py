@@ -155,7 +155,7 @@ def without_cable(stage):
     stage.board.plug(True)
 
 
-pull.MESSAGES = dict.fromkeys(HANDSHAKE, 2)
+pull.MESSAGES = {"MRA": (0, 2), **dict.fromkeys(HANDSHAKE, 2)}
 pull.REPEATED = HANDSHAKE
 
 ALL = (ping, connect, resolve, refuse, call, pull)
