@@ -1,12 +1,14 @@
 # What can be done here; every part can be run by its own name. CI runs `lint`, `test`,
-# `model`, `bench`, `fuzz` and `coverage`.
+# `model`, `bench`, `fuzz`, `coverage` and `firmware-test`.
 
 CARGO ?= cargo
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+FIRMWARE = $(TARGET)/firmware
 BARE_METAL = thumbv7m-none-eabi x86_64-unknown-none
 
 SECONDS = 20
 
-.PHONY: test lint unit features bare-metal c lab demo examples model bench fuzz coverage
+.PHONY: test lint unit features bare-metal c lab demo examples model bench fuzz coverage firmware firmware-test
 
 # Everything, in the order in which it is likely to fail. Installs what it needs (Debian packages).
 test: unit features bare-metal c demo examples
@@ -17,6 +19,9 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy -p nanocm-core --test model --all-features -- -D warnings
+	$(CARGO) fmt --check --manifest-path core/examples/appliance/Cargo.toml
+	$(CARGO) $$(scripts/target.sh thumbv7m-none-eabi) clippy --manifest-path core/examples/appliance/Cargo.toml \
+	    --target-dir $(FIRMWARE)/target --features lm3s6965evb -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --exclude nanocm-fuzz --all-features --no-deps --document-private-items
 
 # Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.
@@ -58,6 +63,16 @@ examples:
 lab:
 	$(CARGO) build -q --release -p nanocm
 	std-shell/tests/lab/run $(SCENARIO) $(KERNEL:%=--kernel %)
+
+# The appliance: firmware for a board of 64 KiB, and what it weighs.
+firmware:
+	scripts/install-missing.sh readelf=binutils
+	core/examples/appliance/build $(FIRMWARE)
+
+# It boots in QEMU, on a wire with the program and with a Linux guest. `make firmware-test PART=nanocm` for some.
+firmware-test: firmware
+	$(CARGO) build -q --release -p nanocm
+	NANOCM_BIN=$${NANOCM_BIN:-$(TARGET)/release/nanocm} core/examples/appliance/lab/run $(PART) --images $(FIRMWARE) $(KERNEL:%=--kernel %)
 
 # Every state of small worlds, and how each ends; then faults, each of which must be caught. `make model SCENARIO=text` explores
 # what has that in its name, `make model SCENARIO=faults` plants faults alone.

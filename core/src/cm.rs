@@ -86,6 +86,7 @@ impl<'s> Cm<'s> {
     ///
     /// # Errors
     /// [`SetupError`].
+    #[inline(never)] // in its caller it would take its stack for good
     pub fn new(mut parts: Parts<'s>, config: Config) -> Result<Cm<'s>, SetupError> {
         let (value, bits) = config.comm_id_prefix;
         if bits > 8 || u32::from(value) >> bits != 0 {

@@ -116,15 +116,15 @@ def nodad(address):
 
 
 class Capture:
-    """tcpdump on the tap, into a file; a context."""
+    """tcpdump on the tap, into a file; of all frames, or of those that match tcpdump's `only`. A context."""
 
-    def __init__(self, pcap):
-        self.pcap, self.log = pcap, pcap.with_suffix(".tcpdump")
+    def __init__(self, pcap, *only):
+        self.pcap, self.log, self.only = pcap, pcap.with_suffix(".tcpdump"), only
 
     def __enter__(self):
         # Immediate: a packet is in the file when the scenario that saw it ends. Room for 2048 packets of any size.
         command = ["tcpdump", "-i", TAP, "-w", str(self.pcap), "-n", "-U", "--immediate-mode", "-B", "32768",
-                   "-s", "16384", "-Z", "root"]
+                   "-s", "16384", "-Z", "root", *self.only]
         self.process = processes.start(command, stdout=self.log, stderr=self.log)
         if not processes.eventually(lambda: "listening on" in self.log.read_text(), 10):
             self.__exit__()
