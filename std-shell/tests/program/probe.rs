@@ -4,13 +4,16 @@ use crate::isolated;
 use crate::process::*;
 use nanocm::PortSpace;
 use nanocm::core::{Gid, ServiceId};
+use nanocm::provider::Frames;
 use nanocm_core::wire::icrc::Ip;
 use nanocm_core::wire::roce::{PAYLOAD_LEN, UDP_PORT, frame, unframe};
 use nanocm_core::wire::{
     Attribute, Drep, Dreq, Header, MAD_LEN, Mad, MessageKind, Rej, RejectReason, Rep, Req,
 };
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -373,4 +376,17 @@ fn a_peer_that_dies_meanwhile_is_no_peer_that_keeps_silent() {
     let remark = sum["remarks"][0].as_str().expect("a remark");
     assert!(remark.starts_with("the CM does not answer any more"), "{remark}");
     assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn an_error_of_the_network_is_told_once_and_leaves_the_socket_quiet() {
+    isolated!();
+    let frames = Frames::open(nanocm::core::ScopedIp::of("127.0.0.1:0".parse().unwrap())).unwrap();
+    frames.send("127.0.0.9:0".parse().unwrap(), &[0; 280]).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    assert!(frames.recv(|_, _| panic!("nobody is there")).is_err());
+    assert!(!frames.recv(|_, _| panic!("nobody is there")).unwrap());
+    let mut fds = [PollFd::from_borrowed_fd(frames.as_fd(), PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)).unwrap(), 0);
 }
