@@ -91,7 +91,7 @@ pub struct Timers {
     /// 1 s.
     pub first_retry: Duration,
     /// While peers take long to answer, retransmissions are put off: those that come due until so long
-    /// after a message was first sent. Default 3 s; 0: never.
+    /// after a message was first sent, if there is time for a later one. Default 3 s; 0: never.
     pub put_off: Duration,
     /// In all, from `connect` to UNREACHABLE, unless `ConnParam::timeout` says otherwise; also from
     /// `accept` to UNREACHABLE, and from `disconnect` to a DISCONNECTED by timeout. Default 30 s.

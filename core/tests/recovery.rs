@@ -144,6 +144,33 @@ fn what_is_lost_while_peers_answer_slowly_is_sent_again_a_little_later() {
 }
 
 #[test]
+fn an_attempt_without_time_for_more_is_not_put_off() {
+    // Answers take 2.9 s: what comes due after 1 s would be put off to 3 s.
+    let seconds = |n| Some(Duration::from_secs(n));
+    for (timeout, retries, end, reqs) in
+        [(seconds(2), None, 2, 2), (seconds(5), None, 5, 2), (seconds(5), Some(1), 5, 2)]
+    {
+        World::new().run(|mut pair| {
+            let listener = pair.listen(7471, 0);
+            for answer in [900, 1_700, 2_900] {
+                assert_eq!(accepted_after(&mut pair, answer), 1);
+            }
+            pair.link.drop_next(Attribute::REQ, TO_B, FOR_EVER);
+            let (start, before) = (pair.now, pair.node(A).sent.len());
+            let active = pair.route_to(7471);
+            let mut param = ConnParam::new(0x99);
+            (param.timeout, param.retries) = (timeout, retries);
+            pair.cm(A).connect(start, active, &param).unwrap();
+            assert_eq!(pair.expect(A, "UNREACHABLE").kind(), TIMEOUT);
+            assert_about(since(start, &pair), end);
+            // And the REJ that gives up.
+            assert_eq!(pair.node(A).sent.len() - before, reqs + 1, "{timeout:?} {retries:?}");
+            let _ = listener;
+        });
+    }
+}
+
+#[test]
 fn a_lossy_wire_is_no_slow_peer() {
     World::new().run(|mut pair| {
         pair.listen(7471, 0);

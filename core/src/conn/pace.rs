@@ -26,7 +26,9 @@ impl Pace {
 
     /// Milliseconds that answers take; 0 if that is not known.
     pub(super) fn lately(&self, now: Tick) -> u32 {
-        if now.ahead_of(self.at) > MEMORY { 0 } else { self.millis }
+        // Half the range of ticks later it is negative.
+        let age = now.ahead_of(self.at);
+        if (0..=MEMORY).contains(&age) { self.millis } else { 0 }
     }
 
     /// Whether an answer that has not come for so long may still be in time.
@@ -81,6 +83,8 @@ mod tests {
             pace.note(5_000, tick(start, 0));
             assert_eq!(pace.lately(tick(start, 10_000)), 5_000);
             assert_eq!(pace.lately(tick(start, 10_001)), 0);
+            // Nor after a month, when ticks are on their way round.
+            assert_eq!(pace.lately(tick(start, 30 * 86_400_000)), 0);
         }
     }
 }

@@ -169,10 +169,13 @@ impl Conns<'_> {
         if wait.until.is_due(now) || wait.left == 0 {
             return false;
         }
-        let waited = self.waited(&wait.after_a_beat(false));
+        let later = wait.after_a_beat(false);
+        let waited = self.waited(&later);
         let again = self.slot(index).is_datagram()
             || waited >= self.waits.put_off
-            || !self.pace.may_come(waited, now);
+            || !self.pace.may_come(waited, now)
+            // There is no other time for it.
+            || self.next_repetition(index, &later) == wait.until;
         let mut wait = wait.after_a_beat(again);
         if again {
             wait.left -= u8::from(wait.left != UNLIMITED);

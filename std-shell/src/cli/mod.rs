@@ -116,6 +116,8 @@ fn execute(command: &Command) -> ExitCode {
         // What deviates has been told, and is no failure of ours.
         Command::Probe(args) => match probe::run(args) {
             Ok(false) => ExitCode::FAILURE,
+            // It has not told all.
+            Err(output::Stop::Unread) => ExitCode::FAILURE,
             outcome => output::exit(args.json, outcome.map(drop)),
         },
         Command::Decode(args) => output::exit(args.json, decode::run(args)),

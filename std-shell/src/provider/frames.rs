@@ -82,9 +82,19 @@ impl Frames {
                 }
                 Ok(true)
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.forget_an_error();
+                if error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
+            }
         }
+    }
+}
+
+impl Frames {
+    /// What comes with an error stays in a queue of its own, and keeps the socket ready until it is read.
+    fn forget_an_error(&self) {
+        let mut slot = Slot::EMPTY;
+        let _ = sys::receive(self.as_fd(), std::slice::from_mut(&mut slot), libc::MSG_ERRQUEUE);
     }
 }
 

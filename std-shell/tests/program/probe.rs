@@ -2,12 +2,18 @@
 
 use crate::isolated;
 use crate::process::*;
-use nanocm::core::Gid;
+use nanocm::PortSpace;
+use nanocm::core::{Gid, ServiceId};
+use nanocm::provider::Frames;
 use nanocm_core::wire::icrc::Ip;
 use nanocm_core::wire::roce::{PAYLOAD_LEN, UDP_PORT, frame, unframe};
-use nanocm_core::wire::{Attribute, Header, MAD_LEN, Rej, RejectReason, Req};
+use nanocm_core::wire::{
+    Attribute, Drep, Dreq, Header, MAD_LEN, Mad, MessageKind, Rej, RejectReason, Rep, Req,
+};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::Value;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -162,50 +168,124 @@ enum Fault {
     QKey,
     /// Takes what it should drop.
     Careless,
+    /// The same, and answers late.
+    Slow,
+    /// Says everything too often.
+    Babble,
+    /// Says nothing any more after a while.
+    Mortal,
+    /// Gets no RTU, and repeats its REP.
+    Deaf,
+    /// Waits 300 ms for an RTU, then rejects (4): that is as specified.
+    Brief,
 }
 
-/// A peer on 127.0.0.2 that rejects each REQ with reason 8, and is wrong in one thing.
+/// A peer on 127.0.0.2 that rejects each REQ with reason 8, or accepts it (`Babble`, `Deaf`, `Brief`), and is wrong in
+/// one thing.
 fn broken_peer(fault: Fault) {
     let socket = UdpSocket::bind(("127.0.0.2", UDP_PORT)).unwrap();
+    let begin = Instant::now();
     thread::spawn(move || {
         let mut buffer = [0; 512];
         while let Ok((length, sender)) = socket.recv_from(&mut buffer) {
-            let careless = fault == Fault::Careless;
-            let mad = match unframe(&buffer[..length]) {
-                Ok(gsi) => *gsi.mad,
+            let careless = matches!(fault, Fault::Careless | Fault::Slow);
+            let (mad, is_good) = match unframe(&buffer[..length]) {
+                Ok(gsi) => (*gsi.mad, true),
                 Err(_) if careless && length == PAYLOAD_LEN => {
-                    buffer[20..][..MAD_LEN].try_into().unwrap()
+                    (buffer[20..][..MAD_LEN].try_into().unwrap(), false)
                 }
                 Err(_) => continue,
             };
             let is_cm = mad[..4] == [1, 7, 2, 3];
-            if !(is_cm || careless) || Header(&mad).attribute() != Attribute::REQ {
+            if !(is_cm || careless) || fault == Fault::Mortal && begin.elapsed() > LIFE {
                 continue;
             }
-            let req = Req(&mad);
-            let tid = req.transaction_id() ^ u64::from(fault == Fault::Tid);
-            let mut answer = [0; MAD_LEN];
-            Rej::emit(&mut answer, tid)
-                .set_remote_comm_id(req.local_comm_id())
-                .set_reason(RejectReason(if fault == Fault::Reason { 7 } else { 8 }));
-            answer[24 + 8] |= u8::from(fault == Fault::Reserved);
-            let ips = ["127.0.0.2", "127.0.0.1"].map(|ip| Gid::from_ip(ip.parse().unwrap()));
-            let (mut payload, crc) = ([0; PAYLOAD_LEN], nanocm::crc::crc32);
-            frame(&Ip::new(ips[0], ips[1]), UDP_PORT, 0, &answer, crc, &mut payload);
-            if fault == Fault::QKey {
-                payload[15] = 2;
+            let socket = socket.try_clone().unwrap();
+            match Header(&mad).attribute() {
+                Attribute::REQ if accepts(fault, &mad) => {
+                    thread::spawn(move || accept(fault, &socket, sender, &mad));
+                }
+                Attribute::REQ if fault == Fault::Slow && !is_good => {
+                    thread::spawn(move || {
+                        thread::sleep(Duration::from_millis(500));
+                        say(fault, &socket, sender, &rejection(fault, &mad));
+                    });
+                }
+                Attribute::REQ => say(fault, &socket, sender, &rejection(fault, &mad)),
+                Attribute::DREQ => {
+                    let dreq = Dreq(&mad);
+                    let mut drep = [0; MAD_LEN];
+                    Drep::emit(&mut drep, dreq.transaction_id())
+                        .set_local_comm_id(dreq.remote_comm_id())
+                        .set_remote_comm_id(dreq.local_comm_id());
+                    say(fault, &socket, sender, &drep);
+                }
+                _ => {}
             }
-            payload[PAYLOAD_LEN - 1] ^= u8::from(fault == Fault::Icrc);
-            socket.send_to(&payload, sender).unwrap();
         }
     });
+}
+
+/// So long it answers.
+const LIFE: Duration = Duration::from_secs(1);
+
+fn accepts(fault: Fault, mad: &Mad) -> bool {
+    let listener = ServiceId::new(PortSpace::Tcp, 7471);
+    matches!(fault, Fault::Babble | Fault::Deaf | Fault::Brief) && Req(mad).service_id() == listener
+}
+
+fn rejection(fault: Fault, mad: &Mad) -> Mad {
+    let req = Req(mad);
+    let tid = req.transaction_id() ^ u64::from(fault == Fault::Tid);
+    let mut answer = [0; MAD_LEN];
+    Rej::emit(&mut answer, tid)
+        .set_remote_comm_id(req.local_comm_id())
+        .set_reason(RejectReason(if fault == Fault::Reason { 7 } else { 8 }));
+    answer[24 + 8] |= u8::from(fault == Fault::Reserved);
+    answer
+}
+
+/// A REP, and what follows if nobody hears an RTU.
+fn accept(fault: Fault, socket: &UdpSocket, sender: SocketAddr, mad: &Mad) {
+    let req = Req(mad);
+    let (tid, id) = (req.transaction_id(), req.local_comm_id());
+    let (mut rep, mut rej) = ([0; MAD_LEN], [0; MAD_LEN]);
+    Rep::emit(&mut rep, tid).set_local_comm_id(!id).set_remote_comm_id(id).set_local_qpn(0x77);
+    Rej::emit(&mut rej, tid)
+        .set_local_comm_id(!id)
+        .set_remote_comm_id(id)
+        .set_message_rejected(MessageKind::REP)
+        .set_reason(RejectReason::TIMEOUT);
+    say(fault, socket, sender, &rep);
+    let repeats = if req.local_cm_response_timeout() == 16 { req.max_cm_retries() } else { 0 };
+    for _ in 0..repeats.min(3) {
+        thread::sleep(Duration::from_millis(280));
+        say(fault, socket, sender, &rep);
+    }
+    if fault == Fault::Brief && matches!(req.max_cm_retries(), 0 | 3) {
+        thread::sleep(Duration::from_millis(300));
+        say(fault, socket, sender, &rej);
+    }
+}
+
+fn say(fault: Fault, socket: &UdpSocket, sender: SocketAddr, mad: &Mad) {
+    let ips = ["127.0.0.2", "127.0.0.1"].map(|ip| Gid::from_ip(ip.parse().unwrap()));
+    let (mut payload, crc) = ([0; PAYLOAD_LEN], nanocm::crc::crc32);
+    frame(&Ip::new(ips[0], ips[1]), UDP_PORT, 0, mad, crc, &mut payload);
+    if fault == Fault::QKey {
+        payload[15] = 2;
+    }
+    payload[PAYLOAD_LEN - 1] ^= u8::from(fault == Fault::Icrc);
+    for _ in 0..if fault == Fault::Babble { 300 } else { 1 } {
+        socket.send_to(&payload, sender).unwrap();
+    }
 }
 
 /// The probe of such a peer says what is wrong, and where.
 #[track_caller]
 fn is_told(fault: Fault, conversation: &str, place: &str) {
     broken_peer(fault);
-    let ended = run("probe 127.0.0.2 --from 127.0.0.1 --json").with(1);
+    let ended = run("probe 127.0.0.2:7471 --from 127.0.0.1 --json").with(1);
     let found = event(&ended, conversation);
     assert_eq!(found["verdict"], "deviates", "{found}");
     assert_eq!(found["where"], place, "{found}");
@@ -248,4 +328,65 @@ fn a_wrong_q_key_is_found() {
 fn who_takes_what_should_be_dropped_is_found() {
     isolated!();
     is_told(Fault::Careless, "tver", "which message it is");
+}
+
+#[test]
+fn a_peer_that_repeats_its_rep_for_ever_is_found() {
+    isolated!();
+    is_told(Fault::Deaf, "rtu-twice", "what follows the RTU");
+}
+
+#[test]
+fn a_peer_that_gives_up_waiting_for_an_rtu_does_as_specified() {
+    isolated!();
+    broken_peer(Fault::Brief);
+    let ended = run("probe 127.0.0.2:7471 --from 127.0.0.1 --json").with(1);
+    for name in ["rep-repeated", "rep-retries-0"] {
+        let found = event(&ended, name);
+        assert_eq!(found["verdict"], "as-specified", "{found}");
+        assert!(found["seen"].as_str().unwrap().contains("REJ reason 4 (timeout)"), "{found}");
+    }
+}
+
+#[test]
+fn a_peer_that_talks_without_end_is_not_listened_to_for_ever() {
+    isolated!();
+    let begin = Instant::now();
+    is_told(Fault::Babble, "duplicate-req-at-once", "how many datagrams come");
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn what_comes_late_is_said() {
+    isolated!();
+    broken_peer(Fault::Slow);
+    let ended = run("probe 127.0.0.2 --from 127.0.0.1 --json").with(1);
+    let (_, sum) = verdicts(&ended);
+    let remark = sum["remarks"][0].as_str().expect("a remark");
+    assert!(remark.contains("late: REJ reason 8 (invalid-service-id)"), "{remark}");
+}
+
+#[test]
+fn a_peer_that_dies_meanwhile_is_no_peer_that_keeps_silent() {
+    isolated!();
+    broken_peer(Fault::Mortal);
+    let begin = Instant::now();
+    let ended = run("probe 127.0.0.2 --from 127.0.0.1 --json").with(1);
+    let (_, sum) = verdicts(&ended);
+    let remark = sum["remarks"][0].as_str().expect("a remark");
+    assert!(remark.starts_with("the CM does not answer any more"), "{remark}");
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn an_error_of_the_network_is_told_once_and_leaves_the_socket_quiet() {
+    isolated!();
+    let frames = Frames::open(nanocm::core::ScopedIp::of("127.0.0.1:0".parse().unwrap())).unwrap();
+    frames.send("127.0.0.9:0".parse().unwrap(), &[0; 280]).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    assert!(frames.recv(|_, _| panic!("nobody is there")).is_err());
+    assert!(!frames.recv(|_, _| panic!("nobody is there")).unwrap());
+    let mut fds = [PollFd::from_borrowed_fd(frames.as_fd(), PollFlags::IN)];
+    let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)).unwrap(), 0);
 }

@@ -121,6 +121,9 @@ const SIDE_BY_SIDE: usize = 12;
 const FIRST: Patience =
     Patience { silence: Duration::from_millis(700), answer: Duration::from_millis(3_500) };
 
+/// Of a peer that has been there.
+const GONE: &str = "the CM does not answer any more";
+
 /// So soon a server is there again, if at all.
 const RETURN: Duration = Duration::from_secs(4);
 
@@ -152,19 +155,23 @@ impl Probe<'_> {
         for ((what, _), probed) in first.iter().zip(&results) {
             report.tell(what, probed)?;
         }
+        let mut is_there = self.is_there(patience);
         for (what, obstacle) in then {
             if self.signals.arrived() {
                 let message = format!("interrupted before the conversation {}", what.name);
                 return Err(Failure::new(libc::EINTR, "interrupted", message).into());
             }
-            let mut probed = play(self.peer, patience, what, obstacle.as_deref());
+            let obstacle = if is_there { obstacle.as_deref() } else { Some(GONE) };
+            let mut probed = play(self.peer, patience, what, obstacle);
             if what.needs == Needs::Acceptor && probed.is_without_listener() {
                 probed = self.again(patience, what);
             }
             report.tell(what, &probed)?;
+            is_there = is_there && (!probed.is_without_answer() || self.is_there(patience));
         }
-        report.end(&self.remarks(), begin.elapsed())?;
-        Ok(report.count(Verdict::Deviates) == 0)
+        is_there = is_there && self.is_there(patience);
+        report.end(&self.remarks(is_there), begin.elapsed())?;
+        Ok(is_there && report.count(Verdict::Deviates) == 0)
     }
 
     /// As `ADDR[:PORT]` says it.
@@ -200,6 +207,14 @@ impl Probe<'_> {
         failure.peer = Some(self.remote.to_string());
         failure.advice = Some("does UDP 4791 get through, both ways?".into());
         Err(failure.into())
+    }
+
+    /// Whether it still answers anything: silence is right in many places, and also what a dead CM has to say.
+    fn is_there(&self, patience: Patience) -> bool {
+        let mut talk = Talk::new(self.peer, patience);
+        let call = talk.call_nobody();
+        let heard = talk.exchange(&call.mad, &[call.rej(8)]);
+        !matches!(heard, Err(End::Deviates(deviation)) if deviation.place == NO_ANSWER)
     }
 
     /// The network says that nothing gets there, or that nothing is there.
@@ -290,13 +305,17 @@ impl Probe<'_> {
         }
     }
 
-    fn remarks(&self) -> Vec<String> {
-        let strays = self.peer.strays();
-        if strays.is_empty() {
-            return Vec::new();
+    fn remarks(&self, is_there: bool) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if !is_there {
+            remarks.push(format!("{GONE}: what was silence before may have been its end"));
         }
-        let some = strays.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-        vec![format!("{} datagrams belonged to no conversation: {some}", strays.len())]
+        let strays = self.peer.strays();
+        if strays.count > 0 {
+            let (count, some) = (strays.count, strays.first.join(", "));
+            remarks.push(format!("datagrams that belonged to no conversation: {count} ({some})"));
+        }
+        remarks
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use super::verdict::told;
 pub(super) const MAD_AT: usize = 20;
 
 /// A datagram from the peer.
+#[derive(Clone)]
 pub(super) struct Heard {
     pub(super) payload: Vec<u8>,
     pub(super) integrity: Integrity,
@@ -33,6 +34,22 @@ impl Heard {
     /// The MAD, if it is where it belongs and whole.
     pub(super) fn mad(&self) -> Option<&Mad> {
         self.payload.get(MAD_AT..)?.first_chunk()
+    }
+}
+
+/// Datagrams that nobody waits for: how many, and the first few.
+#[derive(Clone, Default)]
+pub(super) struct Strays {
+    pub(super) count: usize,
+    pub(super) first: Vec<String>,
+}
+
+impl Strays {
+    fn add(&mut self, what: String) {
+        self.count += 1;
+        if self.first.len() < 5 {
+            self.first.push(what);
+        }
     }
 }
 
@@ -53,8 +70,8 @@ pub(super) struct Peer {
     /// Our channel adapter's, new in each run.
     pub(super) ca_guid: u64,
     pub(super) mtu_code: u8,
-    names: Mutex<HashMap<Name, Sender<Heard>>>,
-    strays: Mutex<Vec<String>>,
+    names: Mutex<HashMap<Name, SyncSender<Heard>>>,
+    strays: Mutex<Strays>,
     /// What the network said last of what we sent.
     trouble: Mutex<Option<i32>>,
     random: Mutex<u64>,
@@ -111,7 +128,7 @@ impl Peer {
     }
 
     /// From now on datagrams that speak to this name go there.
-    pub(super) fn listen_for(&self, name: Name, tell: &Sender<Heard>) {
+    pub(super) fn listen_for(&self, name: Name, tell: &SyncSender<Heard>) {
         lock(&self.names).insert(name, tell.clone());
     }
 
@@ -147,8 +164,8 @@ impl Peer {
         *lock(&self.trouble)
     }
 
-    /// Datagrams that belonged to no conversation.
-    pub(super) fn strays(&self) -> Vec<String> {
+    /// Datagrams that belonged to no conversation, or to one that was over.
+    pub(super) fn strays(&self) -> Strays {
         lock(&self.strays).clone()
     }
 
@@ -189,13 +206,14 @@ impl Peer {
             let tid = (Header(mad).transaction_id() >> 32) as u32;
             names.get(&Name::Id(our_id(mad))).or_else(|| names.get(&Name::Tid(tid)))
         });
-        match (told_of, mad) {
-            (Some(tell), _) => drop(tell.send(heard)),
-            (None, Some(mad)) => lock(&self.strays).push(told(mad)),
-            (None, None) => {
-                lock(&self.strays).push(format!("a UDP payload of {} octets", payload.len()));
-            }
-        }
+        let stray = match (told_of.map(|tell| tell.try_send(heard.clone())), mad) {
+            // Who has so much to hear already will say so.
+            (Some(Ok(()) | Err(TrySendError::Full(_))), _) => return,
+            (Some(Err(TrySendError::Disconnected(_))), Some(mad)) => format!("late: {}", told(mad)),
+            (_, Some(mad)) => told(mad),
+            (_, None) => format!("a UDP payload of {} octets", payload.len()),
+        };
+        lock(&self.strays).add(stray);
     }
 }
 

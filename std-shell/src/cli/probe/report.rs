@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::output::{Object, print_line, print_object};
 use super::conversations::Conversation;
-use super::verdict::{Deviation, Verdict};
+use super::verdict::{Deviation, NO_ANSWER, Verdict};
 
 /// What came of one conversation.
 pub(super) struct Probed {
@@ -20,6 +20,11 @@ pub(super) struct Probed {
 }
 
 impl Probed {
+    /// Something that had to come did not.
+    pub(super) fn is_without_answer(&self) -> bool {
+        self.deviation.as_ref().is_some_and(|deviation| deviation.place == NO_ANSWER)
+    }
+
     /// There was a REJ 8 where that could not be.
     pub(super) fn is_without_listener(&self) -> bool {
         self.deviation.is_some() && self.seen.ends_with("REJ reason 8 (invalid-service-id)")

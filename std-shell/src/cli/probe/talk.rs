@@ -4,7 +4,7 @@
 //! others can go on beside it. Each datagram that comes in is checked as a frame (`frame.rs`) before anybody
 //! looks at its message. Read first: `verdict.rs`; IBTA 12.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use nanocm::PortSpace;
@@ -114,6 +114,9 @@ impl Link {
     }
 }
 
+/// More messages than any conversation has: a peer that sends without end is not listened to for ever.
+const MOST: usize = 100;
+
 /// One conversation with the peer.
 pub(super) struct Talk<'p> {
     pub(super) peer: &'p Peer,
@@ -123,10 +126,14 @@ pub(super) struct Talk<'p> {
     /// Which queue pair of ours has been named.
     pub(super) our_qp: u32,
     inbox: Receiver<Heard>,
-    tell: Sender<Heard>,
+    tell: SyncSender<Heard>,
     /// The upper half of its transaction IDs.
     tids: u32,
     seen: Vec<String>,
+    /// How many datagrams.
+    heard: usize,
+    /// Something was sent again, and may be answered again.
+    sent_again: bool,
     verdict: Verdict,
     /// Requests without an answer.
     asked: Vec<(u32, u64)>,
@@ -135,7 +142,7 @@ pub(super) struct Talk<'p> {
 
 impl<'p> Talk<'p> {
     pub(super) fn new(peer: &'p Peer, patience: Patience) -> Talk<'p> {
-        let (tell, inbox) = channel();
+        let (tell, inbox) = sync_channel(2 * MOST);
         let tids = peer.random() as u32;
         peer.listen_for(Name::Tid(tids), &tell);
         Talk {
@@ -147,6 +154,8 @@ impl<'p> Talk<'p> {
             tell,
             tids,
             seen: Vec::new(),
+            heard: 0,
+            sent_again: false,
             verdict: Verdict::AsSpecified,
             asked: Vec::new(),
             links: Vec::new(),
@@ -325,6 +334,7 @@ impl<'p> Talk<'p> {
             let now = Instant::now();
             if sent < tries && now >= begin + time * sent / tries {
                 send(self);
+                self.sent_again |= sent > 0;
                 sent += 1;
             }
             let next_try = if sent < tries { begin + time * sent / tries } else { end };
@@ -337,7 +347,7 @@ impl<'p> Talk<'p> {
             let attribute = Header(&mad).attribute();
             let wanted = wants.iter().any(|want| want.is(attribute));
             if attribute == Attribute::MRA && !wanted {
-                // The answer takes longer; a minute is as long as anybody waits here.
+                // The answer takes longer; 20 s is as long as anybody waits here.
                 end = (Instant::now() + self.patience.answer).min(begin + Duration::from_secs(20));
                 continue;
             }
@@ -366,6 +376,11 @@ impl<'p> Talk<'p> {
             Ok(heard) => heard,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(None),
         };
+        self.heard += 1;
+        if self.heard > MOST {
+            let most = format!("no more than {MOST}");
+            return Err(Deviation::stop("how many datagrams come", most, "more"));
+        }
         let mad = self.check(&heard)?;
         self.note(told(&mad));
         let names = Drep(&mad);
@@ -403,7 +418,7 @@ impl<'p> Talk<'p> {
         }
         // An answer may have crossed that.
         let until = self.patience.silence_from_now();
-        while !asked.is_empty() && Instant::now() < until {
+        while (!asked.is_empty() || self.sent_again) && Instant::now() < until {
             let _ = self.take(until);
         }
         for _ in 0..3 {

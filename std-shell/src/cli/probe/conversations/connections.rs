@@ -25,11 +25,6 @@ pub(super) const TABLE: &[Conversation] = &[
         talk.exchange(&link.rtu(), &[silence()])?;
         talk.disconnect(&link)
     }),
-    of("rtu-twice", Acceptor, "a second RTU", "nothing; then DREQ: DREP", |talk| {
-        let link = talk.connected()?;
-        talk.exchange(&link.rtu(), &[silence()])?;
-        talk.disconnect(&link)
-    }),
     of(
         "rej-for-rtu",
         Acceptor,
@@ -179,6 +174,11 @@ pub(super) const TABLE: &[Conversation] = &[
             for _ in 0..6 {
                 let heard = talk.exchange(&dreq, &wants)?;
                 if heard.is_some_and(|mad| Header(&mad).attribute() == Attribute::DREP) {
+                    // The rest of them.
+                    let until = talk.patience.silence_from_now();
+                    while let Some(mad) = talk.take(until)? {
+                        super::super::verdict::judge(&mad, &wants)?;
+                    }
                     return Ok(());
                 }
             }

@@ -128,9 +128,22 @@ pub(super) const TABLE: &[Conversation] = &[
         DROPPED,
         |talk| dropped(talk, |p| p[21] = 0x81),
     ),
-    of("method-get", Nothing, "a REQ with method Get", DROPPED, |talk| {
-        dropped(talk, |p| p[23] = 0x01)
-    }),
+    of(
+        "method-get",
+        Nothing,
+        "a REQ with method Get",
+        "nothing, or GetResp with status 0x0008 or 0x000c (not supported)",
+        |talk| {
+            let call = talk.call_nobody();
+            let payload = talk.odd_frame(&call.mad, |p| p[23] = 0x01);
+            talk.any_method = true;
+            let [a, b] = [0x08, 0x0c].map(|status| {
+                let names = [("transaction_id", call.tid), ("method", 0x81), ("status", status)];
+                message(Attribute::REQ, &names)
+            });
+            talk.exchange_payload(&payload, &[silence(), a, b]).map(drop)
+        },
+    ),
     of("method-response", Nothing, "a REQ with the response bit (method 0x83)", DROPPED, |talk| {
         dropped(talk, |p| p[23] = 0x83)
     }),

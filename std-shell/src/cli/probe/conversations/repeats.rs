@@ -3,9 +3,9 @@
 //! Read first: IBTA 12 (timeouts and retries); facts, wire-formats §2.11.
 
 use super::super::talk::{Call, Link, Talk};
-use super::super::verdict::{Deviation, Stop, silence};
+use super::super::verdict::{Deviation, Stop, judge, message, silence};
 use super::{Conversation, Needs::Acceptor, of};
-use nanocm_core::wire::{Attribute, Header, Rep, Rtu};
+use nanocm_core::wire::{Attribute, Header, Mad, Rep, Rtu};
 use std::time::{Duration, Instant};
 
 /// A response timeout that is over soon: 4.096 µs · 2¹⁶.
@@ -16,6 +16,29 @@ const SOON_TIME: Duration = Duration::from_micros(268_435);
 const LONG: Duration = Duration::from_millis(2_500);
 
 pub(super) const TABLE: &[Conversation] = &[
+    of(
+        "rtu-twice",
+        Acceptor,
+        "an RTU, and a second one; Local CM Response Timeout 16 (268 ms)",
+        "no REP any more; then DREQ: DREP",
+        |talk| {
+            let (link, _) = unanswered(talk, 15)?;
+            talk.send(&link.rtu());
+            // REPs may have crossed that.
+            let until = talk.patience.silence_from_now();
+            while let Some(mad) = talk.take(until)? {
+                same_rep(&mad, &link)?;
+                talk.send(&link.rtu());
+            }
+            talk.send(&link.rtu());
+            if let Some(mad) = talk.take(Instant::now() + LONG)? {
+                let seen = Header(&mad).attribute().to_string();
+                return Err(Deviation::stop("what follows the RTU", "nothing", seen));
+            }
+            talk.note(format!("nothing in {} ms", LONG.as_millis()));
+            talk.disconnect(&link)
+        },
+    ),
     of(
         "duplicate-req-at-once",
         Acceptor,
@@ -68,12 +91,15 @@ pub(super) const TABLE: &[Conversation] = &[
         "rep-repeated",
         Acceptor,
         "no RTU; Local CM Response Timeout 16 (268 ms), Max CM Retries 3",
-        "the same REP 1 to 3 times more, not sooner than the timeout",
+        "the same REP 1 to 3 times more, not sooner than the timeout; perhaps REJ 4 then",
         |talk| {
             let asked = Instant::now();
             let (link, first) = unanswered(talk, 3)?;
             let mut since_asked = Vec::new();
             while let Some(mad) = talk.take(first + LONG)? {
+                if gives_up(&mad, &link)? {
+                    break;
+                }
                 same_rep(&mad, &link)?;
                 since_asked.push(asked.elapsed());
             }
@@ -100,14 +126,16 @@ pub(super) const TABLE: &[Conversation] = &[
         "rep-retries-0",
         Acceptor,
         "no RTU; Local CM Response Timeout 16 (268 ms), Max CM Retries 0",
-        "no other REP",
+        "no other REP; perhaps REJ 4 then",
         |talk| {
             let (link, first) = unanswered(talk, 0)?;
-            if talk.take(first + LONG)?.is_some() {
-                return Err(Deviation::stop("how often the REP is repeated", "never", "it is"));
+            match talk.take(first + LONG)? {
+                None => talk.note(format!("nothing in {} ms", LONG.as_millis())),
+                Some(mad) if gives_up(&mad, &link)? => {}
+                Some(_) => {
+                    return Err(Deviation::stop("how often the REP is repeated", "never", "it is"));
+                }
             }
-            talk.note(format!("nothing in {} ms", LONG.as_millis()));
-            // What has been given up may be rejected meanwhile; it is over in any case.
             talk.disconnect(&link)
         },
     ),
@@ -182,8 +210,17 @@ fn unanswered(talk: &mut Talk<'_>, retries: u8) -> Result<(Link, Instant), Stop>
     Ok((link, Instant::now()))
 }
 
+/// Whether it is the REJ 4 of a peer that has waited long enough for an RTU.
+fn gives_up(mad: &Mad, link: &Link) -> Result<bool, Stop> {
+    if Header(mad).attribute() != Attribute::REJ {
+        return Ok(false);
+    }
+    let timeout = [("transaction_id", link.tid), ("reason", 4)];
+    judge(mad, &[message(Attribute::REJ, &timeout)]).map(|_| true)
+}
+
 /// A repetition says what was said.
-fn same_rep(mad: &nanocm_core::wire::Mad, link: &Link) -> Result<(), Stop> {
+fn same_rep(mad: &Mad, link: &Link) -> Result<(), Stop> {
     let attribute = Header(mad).attribute();
     if attribute == Attribute::MRA {
         return Ok(());

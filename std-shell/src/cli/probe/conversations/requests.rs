@@ -156,17 +156,19 @@ pub(super) const ACCEPTED: &[Conversation] = &[
         "path-fields",
         Acceptor,
         "a REQ with LIDs 0, hop limit 255, and SL, traffic class, flow label and rate all ones",
-        ACCEPTED_AS_IT_IS,
+        "REP, or REJ 13 to 17 or 32 of one of these fields",
         |talk| {
-            accepted(talk, |req| {
-                req.set_primary_local_lid(0)
-                    .set_primary_remote_lid(0)
-                    .set_primary_sl(15)
-                    .set_primary_flow_label(0xf_ffff)
-                    .set_primary_packet_rate(63)
-                    .set_primary_traffic_class(0xff)
-                    .set_primary_hop_limit(255);
-            })
+            let mut call = talk.call();
+            call.req()
+                .set_primary_local_lid(0)
+                .set_primary_remote_lid(0)
+                .set_primary_sl(15)
+                .set_primary_flow_label(0xf_ffff)
+                .set_primary_packet_rate(63)
+                .set_primary_traffic_class(0xff)
+                .set_primary_hop_limit(255);
+            let refusals = [13, 14, 15, 16, 17, 32].map(|reason| call.rej(reason));
+            talk.exchange(&call.mad, &[&[call.rep()], &refusals[..]].concat()).map(drop)
         },
     ),
     of(
