@@ -38,7 +38,7 @@ const PAIRS: &[Rules] = &[
     Rules {
         name: "crossing connects, destroyed",
         connects: [1, 1],
-        ops: &[Accept, Establish, Destroy],
+        ops: &[Accept, Destroy],
         ..Rules::BASE
     },
     Rules {
