@@ -212,7 +212,16 @@ impl<'s> Ports<'s> {
         let ask = self.ask(want);
         let choice = self.examine(&ask, key.port, owners)?;
         let choice = self.complete(&ask, choice)?;
-        self.commit(&ask, choice, owners, owner)
+        let held = self.commit(&ask, choice, owners, owner)?;
+        let place = self.records.find(ask.space, key.port, &want.local);
+        self.records.reserve(&place);
+        Ok(held)
+    }
+
+    /// Whether the release of this owner would return the key of a number that is reserved.
+    pub fn is_last_of_reserved(&self, held: Held, local: ScopedIp) -> bool {
+        let place = self.records.find(held.space(), held.port(), &local);
+        held.is_some() && self.records.is_reserved(&place) && self.records.is_last(&place)
     }
 
     /// Makes the owner of a number a listener, which nobody can share with: REUSEADDR is off for good.

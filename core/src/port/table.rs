@@ -50,11 +50,15 @@ struct Number {
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
+    /// As the number's, and [`RESERVED`].
     name: u32,
     local: ScopedIp,
     owners: [u32; ADDRESS_KINDS],
     next: Link,
 }
+
+/// In the name of an address: whoever runs the engine holds it for us.
+const RESERVED: u32 = 1 << 31;
 
 const NUMBER: u8 = 0;
 const ADDRESS: u8 = 1;
@@ -145,8 +149,9 @@ impl<'s> Records<'s> {
         // Without a number there is no address either.
         if place.is_taken() {
             let name = place.name;
-            let wanted =
-                |record: &PortRecord| record.address.name == name && record.address.local == *local;
+            let wanted = |record: &PortRecord| {
+                record.address.name & !RESERVED == name && record.address.local == *local
+            };
             let hash = place.hash_with(local);
             place.address = self.addresses.find(self.records, hash, wanted).into();
         }
@@ -250,6 +255,18 @@ impl<'s> Records<'s> {
         self.records[address].address.add(to);
     }
 
+    /// From now on, until its last owner leaves, the address is held outside too.
+    pub(super) fn reserve(&mut self, place: &Place) {
+        if let Some(i) = place.address.get() {
+            self.records[i].address.name |= RESERVED;
+        }
+    }
+
+    /// Whether it is.
+    pub(super) fn is_reserved(&self, place: &Place) -> bool {
+        place.address.get().is_some_and(|i| self.records[i].address.name & RESERVED != 0)
+    }
+
     /// Whether the address has one owner.
     pub(super) fn is_last(&self, place: &Place) -> bool {
         place.address.get().is_some_and(|i| self.records[i].address.owners.iter().sum::<u32>() == 1)
@@ -297,8 +314,8 @@ impl Records<'_> {
                 used_numbers.push(i);
             }
             if address.owners != [0; ADDRESS_KINDS] {
-                let key = (address.name, address.local.gid, address.local.scope);
-                let owners = addresses.remove(&key);
+                let name = address.name & !RESERVED;
+                let owners = addresses.remove(&(name, address.local.gid, address.local.scope));
                 assert_eq!(owners, Some(address.owners), "owners of an address, port record {i}");
                 used_addresses.push(i);
             }
@@ -310,7 +327,7 @@ impl Records<'_> {
         });
         self.addresses.audit(self.records, "the index of addresses of port numbers", |i| {
             let address = &self.records[*used_addresses.iter().find(|&&used| used == i)?].address;
-            Some(place(address.name, &address.local).hash_with(&address.local))
+            Some(place(address.name & !RESERVED, &address.local).hash_with(&address.local))
         });
         self.free_numbers.audit(self.records, used_numbers);
         self.free_addresses.audit(self.records, used_addresses);

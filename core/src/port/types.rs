@@ -130,7 +130,7 @@ pub struct PortKey {
 /// A number that the rules allow; nothing is owned yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Proposal {
-    /// Others own it on this address: share what holds it.
+    /// Others own it on this address: share what holds it, unless all of them are bound without.
     Held(PortKey),
     /// Nobody does: ask the host for it.
     AskHost(PortKey),
