@@ -1,0 +1,173 @@
+//! What this process holds, where other programs can read it: a socket that is bound and does not listen is in no
+//! table of Linux before 6.8, and "bind fails, but ss shows nothing" is hard to explain.
+//!
+//! A file for each process, locked for as long as it lives: `$XDG_RUNTIME_DIR/nanocm/PID`, for root
+//! `/run/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank when it is free again.
+//! Where it cannot be written nothing else suffers.
+//!
+//! Read first: field tests, H8.
+
+use super::fork::Unforked;
+use super::{Number, Space};
+use crate::provider::Holder;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Octets of a line, its end included.
+const LINE: usize = 96;
+
+/// A line of this process's file; blank again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Line(Option<u32>);
+
+/// One number that some process holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registered {
+    /// Which.
+    pub number: Number,
+    /// By whom.
+    pub holder: Holder,
+    /// The network namespace: the number of its inode.
+    pub namespace: u64,
+}
+
+static OWN: Mutex<Own> =
+    Mutex::new(Own { file: None, failed: false, lines: 0, free: Vec::new(), namespace: 0 });
+
+struct Own {
+    file: Option<Unforked>,
+    failed: bool,
+    lines: u32,
+    free: Vec<u32>,
+    namespace: u64,
+}
+
+impl Line {
+    pub(super) fn write(number: &Number) -> Line {
+        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if !own.is_open() {
+            return Line(None);
+        }
+        let line = own.free.pop().unwrap_or_else(|| {
+            own.lines += 1;
+            own.lines - 1
+        });
+        let flag = if number.v6_only { " v6only" } else { "" };
+        let text = format!("{} {} {}{flag}", number.space.name(), number.address(), own.namespace);
+        own.put(line, &text);
+        Line(Some(line))
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let Some(line) = self.0 else { return };
+        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        own.put(line, "");
+        own.free.push(line);
+    }
+}
+
+impl Own {
+    /// Opens it when it is first needed; not again if that fails.
+    fn is_open(&mut self) -> bool {
+        if self.file.as_ref().is_some_and(|file| file.get().is_none()) {
+            // A forked child, where the file is the parent's.
+            *self = Own { file: None, failed: false, lines: 0, free: Vec::new(), namespace: 0 };
+        }
+        if self.file.is_none() && !self.failed {
+            self.namespace = namespace();
+            self.file = create().inspect_err(|error| log::debug!("no registry: {error}")).ok();
+            self.failed = self.file.is_none();
+        }
+        self.file.is_some()
+    }
+
+    fn put(&self, line: u32, text: &str) {
+        let Some(fd) = self.file.as_ref().and_then(Unforked::get) else { return };
+        let text = format!("{text:<width$}\n", width = LINE - 1);
+        let _ = rustix::io::pwrite(fd, &text.as_bytes()[..LINE], u64::from(line) * LINE as u64);
+    }
+}
+
+fn create() -> io::Result<Unforked> {
+    let folder = folder();
+    let mode = if uid() == 0 { 0o755 } else { 0o700 };
+    match DirBuilder::new().mode(mode).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // In /tmp anybody could have made it.
+    let found = fs::symlink_metadata(&folder)?;
+    if !found.is_dir() || found.uid() != uid() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let path = folder.join(std::process::id().to_string());
+    Unforked::open(|| {
+        // Of an earlier process with this number, if there is one: that is over.
+        let _ = fs::remove_file(&path);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(mode & 0o644)
+            .open(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file.into())
+    })
+}
+
+/// What all processes hold whose files can be read. Files of processes that are no more are removed.
+pub fn registered() -> Vec<Registered> {
+    let mut folders = vec![folder(), PathBuf::from("/run/nanocm")];
+    folders.dedup();
+    folders.iter().flat_map(|folder| read_folder(folder)).collect()
+}
+
+fn read_folder(folder: &Path) -> Vec<Registered> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        let Some((pid, file)) = pid.zip(File::open(entry.path()).ok()) else { continue };
+        if pid != std::process::id() && flock(&file, FlockOperation::NonBlockingLockShared).is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+            continue;
+        }
+        let Ok(text) = io::read_to_string(&file) else { continue };
+        let uid = file.metadata().ok().map(|found| found.uid());
+        let holder = Holder::of_process(pid, uid);
+        all.extend(text.lines().filter_map(|line| parse(line, &holder)));
+    }
+    all
+}
+
+fn parse(line: &str, holder: &Holder) -> Option<Registered> {
+    let mut words = line.split_ascii_whitespace();
+    let space = Space::from_name(words.next()?)?;
+    let address = words.next()?.parse().ok()?;
+    let namespace = words.next()?.parse().ok()?;
+    let number = Number::new(space, address, words.next() == Some("v6only"));
+    Some(Registered { number, holder: holder.clone(), namespace })
+}
+
+/// Of this thread.
+pub fn namespace() -> u64 {
+    fs::metadata("/proc/thread-self/ns/net").map_or(0, |found| found.ino())
+}
+
+fn folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("nanocm"),
+        _ if uid() == 0 => PathBuf::from("/run/nanocm"),
+        _ => PathBuf::from(format!("/tmp/nanocm-{}", uid())),
+    }
+}
+
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
