@@ -35,6 +35,10 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/ports.md")]
+struct Ports;
+
 mod backend;
 mod binding;
 mod blocking;
