@@ -18,6 +18,8 @@ pub(super) struct Facts {
     allowed: Box<[u64; WORDS]>,
     /// Those of them that `bind(0)` takes first.
     odd: Box<[u64; WORDS]>,
+    /// So many.
+    half: u16,
     read: Option<Instant>,
 }
 
@@ -27,7 +29,7 @@ const FRESH: Duration = Duration::from_secs(2);
 impl Default for Facts {
     fn default() -> Facts {
         let none = || Box::new([0; WORDS]);
-        Facts { range: (1, 0), allowed: none(), odd: none(), read: None }
+        Facts { range: (1, 0), allowed: none(), odd: none(), half: 0, read: None }
     }
 }
 
@@ -65,6 +67,7 @@ impl Facts {
         for (odd_word, allowed) in self.odd.iter_mut().zip(self.allowed.iter()) {
             *odd_word = allowed & odd;
         }
+        self.half = self.odd.iter().map(|word| word.count_ones()).sum::<u32>() as u16;
     }
 
     /// Whether `connect` and `bind(0)` take it.
@@ -74,8 +77,7 @@ impl Facts {
 
     /// How many numbers may be held.
     pub(super) fn share(&self, asked: Option<u16>) -> u16 {
-        let half = self.odd.iter().map(|word| word.count_ones()).sum::<u32>() as u16;
-        asked.unwrap_or(half)
+        asked.unwrap_or(self.half)
     }
 }
 

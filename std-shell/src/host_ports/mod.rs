@@ -15,7 +15,7 @@
 //! | `shared.rs` | [`SharedTcpListener`]: one number for TCP and RDMA |
 //! | `why.rs` | [`PortError`]: causes, told apart; in words |
 //! | `look.rs` | who or what holds a number: `/proc/net`, sock_diag, the registry |
-//! | `registry.rs` | what each process holds, for others to read |
+//! | `registry.rs`, `map.rs` | what each process holds, for others to read |
 //!
 //! Read first: DESIGN §5; field tests, H1 to H10.
 
@@ -24,6 +24,7 @@
 mod ephemeral;
 mod fork;
 mod look;
+mod map;
 mod policy;
 mod registry;
 mod shared;

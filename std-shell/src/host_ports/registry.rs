@@ -8,17 +8,21 @@
 //! Read first: field tests, H8.
 
 use super::fork::Unforked;
+use super::map::Map;
 use super::{Number, Space};
 use crate::provider::Holder;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Octets of a line, its end included.
 const LINE: usize = 96;
+
+/// The file grows by so many.
+const CHUNK: usize = 1 << 16;
 
 /// A line of this process's file; blank again when it is dropped.
 #[derive(Debug)]
@@ -35,12 +39,12 @@ pub struct Registered {
     pub namespace: u64,
 }
 
-static OWN: Mutex<Own> =
-    Mutex::new(Own { file: None, failed: false, lines: 0, free: Vec::new(), namespace: 0 });
+static OWN: Mutex<Own> = Mutex::new(Own::new());
 
 struct Own {
     file: Option<Unforked>,
     failed: bool,
+    map: Map,
     lines: u32,
     free: Vec<u32>,
     namespace: u64,
@@ -52,13 +56,14 @@ impl Line {
         if !own.is_open() {
             return Line(None);
         }
-        let line = own.free.pop().unwrap_or_else(|| {
-            own.lines += 1;
-            own.lines - 1
-        });
+        let Some(line) = own.free.pop().or_else(|| own.new_line()) else { return Line(None) };
         let flag = if number.v6_only { " v6only" } else { "" };
-        let text = format!("{} {} {}{flag}", number.space.name(), number.address(), own.namespace);
-        own.put(line, &text);
+        let mut text = [b' '; LINE];
+        text[LINE - 1] = b'\n';
+        let (space, address) = (number.space.name(), number.address());
+        // Longer than any line can be.
+        let _ = write!(&mut text[..LINE - 1], "{space} {address} {}{flag}", own.namespace);
+        own.map.write(line as usize * LINE, &text);
         Line(Some(line))
     }
 }
@@ -67,17 +72,25 @@ impl Drop for Line {
     fn drop(&mut self) {
         let Some(line) = self.0 else { return };
         let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-        own.put(line, "");
-        own.free.push(line);
+        // In a forked child it is the parent's.
+        if own.file.as_ref().is_some_and(|file| file.get().is_some()) {
+            own.map.write(line as usize * LINE, b" ");
+            own.free.push(line);
+        }
     }
 }
 
 impl Own {
+    const fn new() -> Own {
+        let free = Vec::new();
+        Own { file: None, failed: false, map: Map::empty(), lines: 0, free, namespace: 0 }
+    }
+
     /// Opens it when it is first needed; not again if that fails.
     fn is_open(&mut self) -> bool {
         if self.file.as_ref().is_some_and(|file| file.get().is_none()) {
             // A forked child, where the file is the parent's.
-            *self = Own { file: None, failed: false, lines: 0, free: Vec::new(), namespace: 0 };
+            *self = Own::new();
         }
         if self.file.is_none() && !self.failed {
             self.namespace = namespace();
@@ -87,10 +100,14 @@ impl Own {
         self.file.is_some()
     }
 
-    fn put(&self, line: u32, text: &str) {
-        let Some(fd) = self.file.as_ref().and_then(Unforked::get) else { return };
-        let text = format!("{text:<width$}\n", width = LINE - 1);
-        let _ = rustix::io::pwrite(fd, &text.as_bytes()[..LINE], u64::from(line) * LINE as u64);
+    fn new_line(&mut self) -> Option<u32> {
+        let end = (self.lines as usize + 1) * LINE;
+        if end > self.map.len() {
+            let file = self.file.as_ref().and_then(Unforked::get)?;
+            self.map.grow(file, end.next_multiple_of(CHUNK)).ok()?;
+        }
+        self.lines += 1;
+        Some(self.lines - 1)
     }
 }
 
@@ -138,7 +155,10 @@ fn read_folder(folder: &Path) -> Vec<Registered> {
             let _ = fs::remove_file(entry.path());
             continue;
         }
-        let Ok(text) = io::read_to_string(&file) else { continue };
+        let mut text = Vec::new();
+        let Ok(_) = (&file).read_to_end(&mut text) else { continue };
+        // What has not been written yet is zero.
+        let text = String::from_utf8_lossy(&text);
         let uid = file.metadata().ok().map(|found| found.uid());
         let holder = Holder::of_process(pid, uid);
         all.extend(text.lines().filter_map(|line| parse(line, &holder)));
@@ -147,6 +167,9 @@ fn read_folder(folder: &Path) -> Vec<Registered> {
 }
 
 fn parse(line: &str, holder: &Holder) -> Option<Registered> {
+    if line.starts_with([' ', '\0']) {
+        return None;
+    }
     let mut words = line.split_ascii_whitespace();
     let space = Space::from_name(words.next()?)?;
     let address = words.next()?.parse().ok()?;
