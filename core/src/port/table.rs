@@ -185,8 +185,15 @@ impl<'s> Records<'s> {
             && (place.is_shared() || self.free_addresses.any(len))
     }
 
-    /// Adds an owner. False, and nothing changed, if a record is missing.
-    pub(super) fn add(&mut self, place: &Place, local: &ScopedIp, kind: Kind) -> bool {
+    /// Adds an owner, for whom the address was reserved or was not. False, and nothing changed, if a record
+    /// is missing.
+    pub(super) fn add(
+        &mut self,
+        place: &Place,
+        local: &ScopedIp,
+        kind: Kind,
+        reserved: bool,
+    ) -> bool {
         if !self.has_room(place) {
             return false;
         }
@@ -211,6 +218,7 @@ impl<'s> Records<'s> {
         };
         self.records[number].number.add(kind);
         self.records[address].address.add(kind);
+        self.records[address].address.name |= (reserved as u32) << RESERVED.trailing_zeros();
         true
     }
 
@@ -255,14 +263,7 @@ impl<'s> Records<'s> {
         self.records[address].address.add(to);
     }
 
-    /// From now on, until its last owner leaves, the address is held outside too.
-    pub(super) fn reserve(&mut self, place: &Place) {
-        if let Some(i) = place.address.get() {
-            self.records[i].address.name |= RESERVED;
-        }
-    }
-
-    /// Whether it is.
+    /// Whether an owner of the address had it reserved, since it was last without owners.
     pub(super) fn is_reserved(&self, place: &Place) -> bool {
         place.address.get().is_some_and(|i| self.records[i].address.name & RESERVED != 0)
     }

@@ -167,8 +167,8 @@ pub const TUPLE: u8 = 0xf7;
 pub trait TupleOwner: Chained<TUPLE> {
     /// What `bind` gave it.
     fn held(&self) -> Held;
-    /// Its ends: what `bind` was given, the number that came back, and, after
-    /// [`relocate`](super::Ports::relocate), its new address. Only asked of owners that have a peer.
+    /// Its ends: what `bind` was given, and the number that came back. Only asked of owners that have a
+    /// peer.
     fn tuple(&self) -> Tuple;
 }
 
