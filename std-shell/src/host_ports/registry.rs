@@ -12,11 +12,13 @@ use super::map::Map;
 use super::{Number, Space};
 use crate::provider::Holder;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Octets of a line, its end included.
 const LINE: usize = 96;
@@ -123,6 +125,14 @@ fn create() -> io::Result<Unforked> {
     if !found.is_dir() || found.uid() != uid() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
+    // What earlier processes have left.
+    for entry in fs::read_dir(&folder)?.flatten() {
+        if let Some(pid) = pid_of(&entry)
+            && File::open(entry.path()).is_ok_and(|file| is_over(pid, &file))
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
     let path = folder.join(std::process::id().to_string());
     Unforked::open(|| {
         // Of an earlier process with this number, if there is one: that is over.
@@ -133,12 +143,28 @@ fn create() -> io::Result<Unforked> {
             .create_new(true)
             .mode(mode & 0o644)
             .open(&path)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(file.into())
+        // A reader may have it for a moment.
+        for _ in 0..50 {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(1)),
+                locked => return Ok(locked.map(|()| file.into())?),
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
     })
 }
 
-/// What all processes hold whose files can be read. Files of processes that are no more are removed.
+fn pid_of(entry: &fs::DirEntry) -> Option<u32> {
+    entry.file_name().to_str()?.parse().ok()
+}
+
+/// Whether the process whose file this is has ended. (One that is about to lock it has not.)
+fn is_over(pid: u32, file: &File) -> bool {
+    let unlocked = flock(file, FlockOperation::NonBlockingLockShared).is_ok();
+    unlocked && !Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// What all processes hold whose files can be read.
 pub fn registered() -> Vec<Registered> {
     let mut folders = vec![folder(), PathBuf::from("/run/nanocm")];
     folders.dedup();
@@ -148,11 +174,9 @@ pub fn registered() -> Vec<Registered> {
 fn read_folder(folder: &Path) -> Vec<Registered> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-        let Some((pid, file)) = pid.zip(File::open(entry.path()).ok()) else { continue };
-        if pid != std::process::id() && flock(&file, FlockOperation::NonBlockingLockShared).is_ok()
-        {
-            let _ = fs::remove_file(entry.path());
+        let Some((pid, file)) = pid_of(&entry).zip(File::open(entry.path()).ok()) else { continue };
+        // Nobody's, though another process may have the number now.
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
             continue;
         }
         let mut text = Vec::new();

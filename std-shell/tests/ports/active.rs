@@ -98,3 +98,15 @@ fn any_source_port_of_the_hosts_is_shared_by_different_peers() {
     drop((apart, same));
     assert_eq!((world.0.host_ports().sockets(), world.0.ports_in_use(PortSpace::Tcp)), (0, 0));
 }
+
+/// Without a word about it, a number that is asked for is the host's, too.
+#[test]
+fn a_source_port_that_is_given_is_held_by_default() {
+    isolated!();
+    let world = cm(4);
+    let id = id(&world);
+    id.resolve_addr(Some(at("127.0.0.2:5001")), at("127.0.0.1:988"), SECOND).unwrap();
+    assert_held(at("127.0.0.2:5001"));
+    drop(id);
+    assert_free(at("127.0.0.2:5001"));
+}
