@@ -47,11 +47,16 @@ pub enum What {
 /// Everything that is in the way of a plain bind to this number, most telling first.
 pub fn look(number: &Number) -> Vec<Found> {
     let sockets = sockets(number.space, number.port);
-    let mut found: Vec<Found> = sockets
-        .iter()
-        .filter(|socket| in_the_way(number, socket))
-        .map(|socket| describe(number, socket, &sockets))
-        .collect();
+    let listening: Vec<SocketAddr> =
+        sockets.iter().filter(|s| s.state == LISTEN).map(|s| s.local).collect();
+    let in_the_way = sockets.iter().filter(|socket| in_the_way(number, socket));
+    let mut kinds: Vec<_> =
+        in_the_way.map(|socket| (classify(number, socket, &listening), socket)).collect();
+    kinds.sort_by_key(|(what, _)| *what);
+    // A service may have many connections; looking for whose they are takes long.
+    kinds.truncate(MOST);
+    let mut found: Vec<Found> =
+        kinds.into_iter().map(|(what, socket)| describe(what, socket)).collect();
     let here = namespace();
     for other in registered().into_iter().filter(|other| other.namespace == here) {
         if other.number.overlaps(number)
@@ -75,6 +80,9 @@ pub fn look(number: &Number) -> Vec<Found> {
     });
     found
 }
+
+/// So many are looked at closely.
+const MOST: usize = 8;
 
 /// A line of one of the kernel's tables.
 #[derive(Clone, Debug)]
@@ -135,35 +143,45 @@ fn in_the_way(number: &Number, socket: &Line) -> bool {
     same || they_cover || we_cover
 }
 
-fn describe(number: &Number, socket: &Line, all: &[Line]) -> Found {
-    let mut holder = Holder::of_socket(socket.inode, socket.uid);
-    let remote = (!socket.remote.ip().is_unspecified() || socket.remote.port() != 0)
-        .then_some(socket.remote);
-    let what = match (number.space, socket.state, remote) {
+impl Line {
+    fn peer(&self) -> Option<SocketAddr> {
+        let is_none = self.remote.ip().is_unspecified() && self.remote.port() == 0;
+        (!is_none).then_some(self.remote)
+    }
+}
+
+fn classify(number: &Number, socket: &Line, listening: &[SocketAddr]) -> What {
+    match (number.space, socket.state, socket.peer()) {
         (Space::Udp, _, Some(remote)) if remote == socket.local => What::Bound,
         (Space::Udp, _, Some(_)) => What::SourcePort,
-        (Space::Udp, _, None) | (_, LISTEN, _) => {
-            let unseen = holder.pid.is_none() && socket.uid == 0;
-            if unseen && may_see_all_processes() { What::Kernel } else { What::Listener }
-        }
+        (Space::Udp, _, None) | (_, LISTEN, _) => What::Listener,
         (_, BOUND_INACTIVE | CLOSE, _) => What::Bound,
         (_, SYN_SENT, _) => What::SourcePort,
-        (_, _, remote) => direction(remote, all),
-    };
-    if matches!(what, What::Kernel) || socket.state == TIME_WAIT {
-        holder = Holder::default();
+        (_, _, remote) => direction(remote, listening),
     }
-    Found { what, local: socket.local, remote, holder }
+}
+
+/// With its process, if it has one.
+fn describe(what: What, socket: &Line) -> Found {
+    let (local, remote) = (socket.local, socket.peer());
+    if socket.state == TIME_WAIT {
+        return Found { what, local, remote, holder: Holder::default() };
+    }
+    let holder = Holder::of_socket(socket.inode, socket.uid);
+    let unseen = holder.pid.is_none() && socket.uid == 0 && may_see_all_processes();
+    if what == What::Listener && unseen {
+        return Found { what: What::Kernel, local, remote, holder: Holder::default() };
+    }
+    Found { what, local, remote, holder }
 }
 
 /// The tables do not say who connected to whom: a connection to where somebody listens, or to a number that is nobody's
 /// ephemeral port, was made from here.
-fn direction(remote: Option<SocketAddr>, all: &[Line]) -> What {
+fn direction(remote: Option<SocketAddr>, listening: &[SocketAddr]) -> What {
     let Some(remote) = remote else { return What::Remnant };
-    let listens = all.iter().any(|line| {
-        let ip = line.local.ip();
-        line.state == LISTEN
-            && line.local.port() == remote.port()
+    let listens = listening.iter().any(|local| {
+        let ip = local.ip();
+        local.port() == remote.port()
             && (ip.is_unspecified() || ip.to_canonical() == remote.ip().to_canonical())
     });
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();

@@ -91,6 +91,7 @@ fn an_address_of_another_host() {
     isolated!();
     run("ports check 192.0.2.9:5001 --json").failed("EADDRNOTAVAIL", "not-local");
     run("listen 192.0.2.9:5001 --json").failed("EADDRNOTAVAIL", "not-local");
+    run("ports check gid:[fe80::1]:5001 --json").failed("EOPNOTSUPP", "provider");
 }
 
 #[test]
@@ -107,6 +108,31 @@ fn a_reservation_of_another_program() {
     if let Some(holder) = refused.holder() {
         assert_eq!(holder.pid, Some(std::process::id()));
     }
+}
+
+/// A socket that listens and that no process has: as the kernel's own look, and one that is on its way from one process
+/// to another.
+#[test]
+fn a_listener_inside_the_kernel() {
+    isolated!();
+    let program = std::env::temp_dir().join(format!("nanocm-test-{}.py", std::process::id()));
+    let text = "import socket, time
+server = socket.create_server(('127.0.0.1', 5001))
+ours, theirs = socket.socketpair()
+socket.send_fds(ours, [b'.'], [server.fileno()])
+server.close()
+print('ready', flush=True)
+time.sleep(100)
+";
+    std::fs::write(&program, text).unwrap();
+    let mut python = start_as(&mut Command::new("python3"), program.to_str().unwrap());
+    assert_eq!(python.line(), "ready");
+    let refused = refusal("127.0.0.1:5001");
+    // Who sees all processes knows that none has it.
+    let sees_all = std::fs::read_dir("/proc/1/fd").is_ok();
+    assert_eq!(refused.cause_name(), if sees_all { "kernel" } else { "listener" }, "{refused}");
+    assert!(refused.holder().is_none_or(|holder| holder.pid.is_none()));
+    std::fs::remove_file(&program).unwrap();
 }
 
 #[test]

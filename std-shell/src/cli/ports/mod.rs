@@ -9,9 +9,9 @@ mod reserve;
 use super::args::Address;
 use super::failure::holder_object;
 use super::output::{Failure, Object, Outcome, Stop, errno_name, print_line, print_object};
-use super::provider;
 use nanocm::host_ports::{Number, PortError, Space};
 use nanocm::provider::Holder;
+use std::net::SocketAddr;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -109,6 +109,15 @@ fn refuse(json: bool, space: HostSpace, error: &PortError) -> Stop {
     failure.into()
 }
 
-fn ip(address: Address) -> Result<std::net::SocketAddr, Stop> {
-    provider::ip(address)
+/// The host knows IP addresses alone.
+fn ip(address: Address) -> Result<SocketAddr, Stop> {
+    match address {
+        Address::Ip(address) => Ok(address),
+        Address::Gid(..) => {
+            let message = format!(
+                "{address}: the host has no numbers for GID addresses; theirs are RDMA's alone"
+            );
+            Err(Failure::new(libc::EOPNOTSUPP, "provider", message).into())
+        }
+    }
 }
