@@ -1,8 +1,9 @@
-//! Binding an identifier under a policy: RDMA's rules first, then the host, then RDMA's books. The host is asked
-//! outside of the lock around the backend, so others may come between; the last step notices.
+//! Binding an identifier under a policy: RDMA's rules first, then the host, then RDMA's books. The
+//! host is asked outside of the lock around the backend, so others may come between; the last step
+//! notices.
 //!
-//! A number is held for each identifier that asked for it, whichever others own it in RDMA's books: it is free for the
-//! host's programs as soon as the last of those has gone.
+//! A number is held for each identifier that asked for it, whichever others own it in RDMA's books:
+//! it is free for the host's programs as soon as the last of those has gone.
 //!
 //! Read first: DESIGN §5.
 
@@ -160,8 +161,8 @@ impl Shared {
         })
     }
 
-    /// Which of the host's port spaces the identifier's number shall be held in, if in any. A stale one is refused
-    /// later.
+    /// Which of the host's port spaces the identifier's number shall be held in, if in any. A stale
+    /// one is refused later.
     fn host_space(&self, id: Handle, any_towards_peer: bool) -> Option<(PortSpace, Space)> {
         let space = self.look(|backend| match backend.port_home() {
             PortHome::Host => backend.port_space(id).ok(),

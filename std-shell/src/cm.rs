@@ -150,8 +150,19 @@ impl Cm {
         next % 0xff_fefe + 0x100
     }
 
-    /// A new identifier, bound to the address and number of a TCP listener that is lent to it. The listener is not
-    /// touched, now or later.
+    /// A new identifier, bound to the address and number of a TCP listener that is lent to it. The
+    /// listener is not touched, now or later.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tcp = std::net::TcpListener::bind("10.0.0.1:8445")?;
+    /// let cm = nanocm::Cm::udp()?;
+    /// let channel = cm.channel()?;
+    /// let rdma = cm.bind_shared(&channel, &tcp)?;
+    /// rdma.listen(0)?;
+    /// let (stream, peer) = tcp.accept()?; // and RDMA's requests come by the channel
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error`]; nothing has changed.

@@ -87,6 +87,7 @@ pub(crate) fn run(args: &Args, counted: &mut Option<Counters>) -> Outcome {
     check_length(&args.private_data.0, answer, limit)?;
     let address = provider::ip(args.address)?;
     let shared = policy::take_shared(args.ports)?;
+    policy::check_space(args.ports, args.space.into())?;
     let mut signals = Signals::take().map_err(signals::failure)?;
     let cm = args.provider.cm_with(CONNECTIONS, |config| {
         config.timers.accept_deadline = Duration::from_millis(args.accept_deadline);

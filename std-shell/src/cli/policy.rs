@@ -4,8 +4,8 @@
 
 use super::args::Address;
 use super::output::{Failure, Stop, errno, errno_of, words};
-use nanocm::Cm;
 use nanocm::host_ports::{HostPortConfig, PortPolicy};
+use nanocm::{Cm, PortSpace};
 use socket2::{Socket, Type};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -84,7 +84,8 @@ pub(crate) fn take_shared(ports: Option<Ports>) -> Result<Option<Socket>, Stop> 
     if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(failed(std::io::Error::last_os_error()).into());
     }
-    // SAFETY: it is open, and nobody else in this program has it: what we open ourselves comes later.
+    // SAFETY: it is open, and nobody else in this program has it: what we open ourselves comes
+    // later.
     let socket = unsafe { Socket::from_raw_fd(fd) };
     let is_tcp = socket.r#type().map_err(failed)? == Type::STREAM;
     match socket.local_addr().map_err(failed)?.as_socket() {
@@ -94,6 +95,15 @@ pub(crate) fn take_shared(ports: Option<Ports>) -> Result<Option<Socket>, Stop> 
             Err(Failure::new(errno::EINVAL, "shared-fd", message).into())
         }
     }
+}
+
+/// A TCP socket has TCP's numbers.
+pub(crate) fn check_space(ports: Option<Ports>, space: PortSpace) -> Result<(), Stop> {
+    if !matches!(ports, Some(Ports::SharedFd(_))) || space != PortSpace::Udp {
+        return Ok(());
+    }
+    let message = "a TCP socket has no number for datagram services".to_owned();
+    Err(Failure::new(errno::EINVAL, "shared-fd", message).into())
 }
 
 /// Where to listen: the shared socket's address, if there is one.

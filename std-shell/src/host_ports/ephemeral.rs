@@ -1,7 +1,8 @@
 //! Which numbers to take for "any port".
 //!
-//! A number that is held is lost to every program's outgoing connections, on every address; and `connect` searches the
-//! even half of the range first, `bind(0)` the odd half (counted from its lowest number). So the odd half is taken.
+//! A number that is held is lost to every program's outgoing connections, on every address; and
+//! `connect` searches the even half of the range first, `bind(0)` the odd half (counted from its
+//! lowest number). So the odd half is taken.
 //!
 //! Read first: field tests, H3.
 
@@ -128,7 +129,8 @@ impl Choices {
         if self.range == facts.range { self.within } else { self.count(facts) }
     }
 
-    /// A number that is not held; the odd ones first. `jump`: from a random place on, not after the last one.
+    /// A number that is not held; the odd ones first. `jump`: from a random place on, not after the
+    /// last one.
     pub(super) fn next(&mut self, facts: &Facts, jump: Option<()>, odd_only: bool) -> Option<u16> {
         if jump.is_some() {
             self.state ^= self.state << 13;

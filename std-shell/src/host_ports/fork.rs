@@ -1,12 +1,14 @@
-//! A forked child that never execs (a snapshot of a database, a launcher, Python's multiprocessing) has copies of all
-//! descriptors, and would keep every port reserved for its life, although they are close-on-exec. So they are closed
-//! in the child, by a handler of `fork`, which in the parent returns when that is done: what the parent releases is
-//! free at once. In the child nothing is reserved, and nothing of this is closed twice.
+//! A forked child that never execs (a snapshot of a database, a launcher, Python's multiprocessing)
+//! has copies of all descriptors, and would keep every port reserved for its life, although they
+//! are close-on-exec. So they are closed in the child, by a handler of `fork`, which in the parent
+//! returns when that is done: what the parent releases is free at once. In the child nothing is
+//! reserved, and nothing of this is closed twice.
 //!
-//! Descriptors are opened and closed inside a *section*, for which `fork` waits: none slips through. A child that is
-//! made without `fork` (a bare `clone`) is not helped.
+//! Descriptors are opened and closed inside a *section*, for which `fork` waits: none slips
+//! through. A child that is made without `fork` (a bare `clone`) is not helped.
 //!
-//! Owns the system calls for it, and so some `unsafe`. Read first: pthread_atfork(3); field tests, H9.
+//! Owns the system calls for it, and so some `unsafe`. Read first: pthread_atfork(3); field tests,
+//! H9.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +16,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-/// Descriptors up to this number are known; Linux gives the lowest free one, and by default no higher.
+/// Descriptors up to this number are known; Linux gives the lowest free one, and by default no
+/// higher.
 const MOST: usize = 1 << 20;
 
 /// A bit for each descriptor to be closed in a child.
@@ -122,7 +125,8 @@ fn mark(fd: BorrowedFd<'_>, on: bool) {
 fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handlers use atomics and a few system calls alone, which may be called after a fork.
+        // SAFETY: the handlers use atomics and a few system calls alone, which may be called after
+        // a fork.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     });
 }
@@ -148,7 +152,8 @@ extern "C" fn in_parent() {
     let (read, write) = (READ.swap(-1, SeqCst), WRITE.swap(-1, SeqCst));
     if read >= 0 {
         let mut fds = libc::pollfd { fd: read, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the pipe is ours; the structure outlives the call. Whoever forks has its errno from the fork.
+        // SAFETY: the pipe is ours; the structure outlives the call. Whoever forks has its errno
+        // from the fork.
         unsafe {
             let errno = *libc::__errno_location();
             libc::close(write);
@@ -166,7 +171,8 @@ extern "C" fn in_child() {
         while bits != 0 {
             let fd = i as i32 * 64 + bits.trailing_zeros() as i32;
             bits &= bits - 1;
-            // SAFETY: the descriptor is this module's: who owns it sees the new generation, and leaves it alone.
+            // SAFETY: the descriptor is this module's: who owns it sees the new generation, and
+            // leaves it alone.
             unsafe { libc::close(fd) };
         }
     }

@@ -1,5 +1,6 @@
-//! Who or what holds a number: `/proc/net/tcp` and `udp` with the processes that have the sockets, sock_diag for those
-//! that are bound and do not listen (Linux 6.8 and later), and the registry of nanocm's own.
+//! Who or what holds a number: `/proc/net/tcp` and `udp` with the processes that have the sockets,
+//! sock_diag for those that are bound and do not listen (Linux 6.8 and later), and the registry of
+//! nanocm's own.
 //!
 //! Read first: field tests, H7 and H8; proc_pid_net(5), sock_diag(7).
 
@@ -175,8 +176,8 @@ fn describe(what: What, socket: &Line) -> Found {
     Found { what, local, remote, holder }
 }
 
-/// The tables do not say who connected to whom: a connection to where somebody listens, or to a number that is nobody's
-/// ephemeral port, was made from here.
+/// The tables do not say who connected to whom: a connection to where somebody listens, or to a
+/// number that is nobody's ephemeral port, was made from here.
 fn direction(remote: Option<SocketAddr>, listening: &[SocketAddr]) -> What {
     let Some(remote) = remote else { return What::Remnant };
     let listens = listening.iter().any(|local| {
@@ -190,7 +191,8 @@ fn direction(remote: Option<SocketAddr>, listening: &[SocketAddr]) -> What {
     if listens || remote.port() < low { What::SourcePort } else { What::Remnant }
 }
 
-/// Sockets that are bound and do nothing, which Linux tells since 6.8, and before does not even refuse to.
+/// Sockets that are bound and do nothing, which Linux tells since 6.8, and before does not even
+/// refuse to.
 fn bound_sockets(family: u8) -> Vec<Line> {
     dump(family).unwrap_or_default()
 }

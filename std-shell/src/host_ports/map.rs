@@ -1,7 +1,7 @@
 //! A file in memory: a line is written, or blanked, without a system call.
 //!
-//! Owns the system calls for it, and so some `unsafe`. What is mapped has its blocks, so that a full disk is an error
-//! and no signal; only its owner could cut it off.
+//! Owns the system calls for it, and so some `unsafe`. What is mapped has its blocks, so that a
+//! full disk is an error and no signal; only its owner could cut it off.
 
 #![allow(unsafe_code)]
 
@@ -56,8 +56,8 @@ impl Map {
         if offset + line.len() > self.len {
             return;
         }
-        // SAFETY: all of it lies within the mapping, which nothing in this process has a reference to; other
-        // processes only read.
+        // SAFETY: all of it lies within the mapping, which nothing in this process has a reference
+        // to; other processes only read.
         unsafe {
             let at = self.at.add(offset);
             at.write_volatile(b' ');

@@ -1,9 +1,10 @@
 //! Port numbers of RDMA that are the host's, too.
 //!
-//! RDMA's port spaces are number spaces of their own. On iWARP, which shares the wire with TCP, an RDMA listener on the
-//! port of a TCP daemon takes that daemon's clients; on InfiniBand and RoCE one number is two services, which confuses
-//! people and firewalls. So a number can be held in the host's port space too, by a socket that is bound and never
-//! listens; or one number can deliberately serve both, see [`SharedTcpListener`]. `docs/ports.md` tells the whole story.
+//! RDMA's port spaces are number spaces of their own. On iWARP, which shares the wire with TCP, an
+//! RDMA listener on the port of a TCP daemon takes that daemon's clients; on InfiniBand and RoCE
+//! one number is two services, which confuses people and firewalls. So a number can be held in the
+//! host's port space too, by a socket that is bound and never listens; or one number can
+//! deliberately serve both, see [`SharedTcpListener`]. `docs/ports.md` tells the whole story.
 //!
 //! | file | what it owns |
 //! |---|---|

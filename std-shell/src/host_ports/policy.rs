@@ -2,9 +2,9 @@
 
 use nanocm_core::PortSpace;
 
-/// Where a number comes from. The third policy, *shared* (one number for a TCP and an RDMA service), takes a socket:
-/// [`Id::bind_with`](crate::Id::bind_with), [`Cm::bind_shared`](crate::Cm::bind_shared) and
-/// [`Id::host_listener`](crate::Id::host_listener).
+/// Where a number comes from. The third policy, *shared* (one number for a TCP and an RDMA
+/// service), takes a socket: [`Id::bind_with`](crate::Id::bind_with),
+/// [`Cm::bind_shared`](crate::Cm::bind_shared) and [`Id::host_listener`](crate::Id::host_listener).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PortPolicy {
@@ -25,10 +25,12 @@ pub enum Ephemeral {
     Host,
 }
 
-/// Which policy is for what. A bind may have its own ([`Id::set_port_policy`](crate::Id::set_port_policy)).
+/// Which policy is for what. A bind may have its own
+/// ([`Id::set_port_policy`](crate::Id::set_port_policy)).
 ///
-/// Where the host has no such numbers (`RDMA_PS_IB`, IPoIB, GID addresses, providers whose addresses are not the
-/// kernel's), or the device takes them by itself (iWARP over the host's TCP), all are independent.
+/// Where the host has no such numbers (`RDMA_PS_IB`, IPoIB, GID addresses, providers whose
+/// addresses are not the kernel's), or the device takes them by itself (iWARP over the host's TCP),
+/// all are independent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HostPortConfig {
@@ -38,14 +40,15 @@ pub struct HostPortConfig {
     pub udp: PortPolicy,
     /// SDP, whose numbers are TCP's, likewise. Default: `Host`.
     pub sdp: PortPolicy,
-    /// Source ports of connections, where any will do. Default: `Independent`: on InfiniBand and RoCE nothing can
-    /// collide with them, and each would be one less for the host's own connections.
+    /// Source ports of connections, where any will do. Default: `Independent`: on InfiniBand and
+    /// RoCE nothing can collide with them, and each would be one less for the host's own
+    /// connections.
     pub active: PortPolicy,
     /// Default: `Bitmap`.
     pub ephemeral: Ephemeral,
-    /// At most so many numbers of the host's ephemeral range are held at a time: no program's outgoing connection can
-    /// have one that is held, on whatever address. Default: half of the range, the odd half, which outgoing
-    /// connections use last.
+    /// At most so many numbers of the host's ephemeral range are held at a time: no program's
+    /// outgoing connection can have one that is held, on whatever address. Default: half of the
+    /// range, the odd half, which outgoing connections use last.
     pub host_share: Option<u16>,
 }
 
@@ -78,5 +81,30 @@ impl HostPortConfig {
             _ => PortPolicy::Independent,
         };
         if any_towards_peer && policy == PortPolicy::Host { self.active } else { policy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PortPolicy::{Host, Independent};
+
+    #[test]
+    fn each_port_space_has_its_policy() {
+        let (default, host) = (HostPortConfig::default(), HostPortConfig::all(Host));
+        let independent = HostPortConfig::all(Independent);
+        for (space, given, any) in [
+            (PortSpace::Tcp, Host, Independent),
+            (PortSpace::Sdp, Host, Independent),
+            (PortSpace::Udp, Independent, Independent),
+            (PortSpace::Ib, Independent, Independent),
+            (PortSpace::Ipoib, Independent, Independent),
+        ] {
+            assert_eq!((default.policy(space, false), default.policy(space, true)), (given, any));
+            assert_eq!(independent.policy(space, false), Independent);
+            let hosts =
+                if matches!(space, PortSpace::Ib | PortSpace::Ipoib) { Independent } else { Host };
+            assert_eq!((host.policy(space, false), host.policy(space, true)), (hosts, hosts));
+        }
     }
 }

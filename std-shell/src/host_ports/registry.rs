@@ -1,9 +1,10 @@
-//! What this process holds, where other programs can read it: a socket that is bound and does not listen is in no
-//! table of Linux before 6.8, and "bind fails, but ss shows nothing" is hard to explain.
+//! What this process holds, where other programs can read it: a socket that is bound and does not
+//! listen is in no table of Linux before 6.8, and "bind fails, but ss shows nothing" is hard to
+//! explain.
 //!
 //! A file for each process, locked for as long as it lives: `$XDG_RUNTIME_DIR/nanocm/PID`, for root
-//! `/run/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank when it is free again.
-//! Where it cannot be written nothing else suffers.
+//! `/run/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank
+//! when it is free again. Where it cannot be written nothing else suffers.
 //!
 //! Read first: field tests, H8.
 

@@ -1,9 +1,9 @@
 //! One number for a TCP service and an RDMA service.
 //!
-//! Listening belongs to the socket, not to the descriptor: a copy of a listening socket that nobody accepts from makes
-//! clients hang. So either the socket is lent (`Cm::bind_shared`: it outlives the identifier), or given
-//! ([`SharedTcpListener`]): then whoever leaves last closes it, and when the TCP side leaves first, it goes back to
-//! being bound only, and clients are refused.
+//! Listening belongs to the socket, not to the descriptor: a copy of a listening socket that nobody
+//! accepts from makes clients hang. So either the socket is lent (`Cm::bind_shared`: it outlives
+//! the identifier), or given ([`SharedTcpListener`]): then whoever leaves last closes it, and when
+//! the TCP side leaves first, it goes back to being bound only, and clients are refused.
 //!
 //! Read first: field tests, H4.
 
@@ -16,8 +16,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// The TCP side of a number that RDMA has, too: a TCP listener. Dropping it ends the TCP service; the number stays
-/// held while an identifier has it, and clients are refused.
+/// The TCP side of a number that RDMA has, too: a TCP listener. Dropping it ends the TCP service;
+/// the number stays held while an identifier has it, and clients are refused.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -116,8 +116,9 @@ impl SharedSocket {
         }
         let socket = SockRef::from(&self.listener);
         let listen = || socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX));
-        // Plain first, as for `bind`. Then the option stays, so that what is left of its connections keeps nobody from
-        // the number later, as any service should set it; while it listens it lets nobody in.
+        // Plain first, as for `bind`. Then the option stays, so that what is left of its
+        // connections keeps nobody from the number later, as any service should set it; while it
+        // listens it lets nobody in.
         let plain = listen();
         let done = socket.set_reuse_address(true);
         let done = done.and_then(|()| plain.or_else(|_| listen()));
@@ -139,8 +140,8 @@ impl SharedSocket {
         socket.set_reuse_address(false)?;
         socket.set_reuse_port(false)?;
         socket.shutdown(Shutdown::Read)?;
-        // The kernel gives a number that it has chosen itself away with that; one that was asked for it keeps, and
-        // says that the socket is bound already.
+        // The kernel gives a number that it has chosen itself away with that; one that was asked
+        // for it keeps, and says that the socket is bound already.
         match socket::bind(&socket, &address) {
             Err(error) if error.raw_os_error() != Some(libc::EINVAL) => Err(error),
             _ => Ok(()),

@@ -10,8 +10,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Binds a socket to the number. `beside`: our own sockets on addresses that this one overlaps with; they make way
-/// for it, and for nobody else.
+/// Binds a socket to the number. `beside`: our own sockets on addresses that this one overlaps
+/// with; they make way for it, and for nobody else.
 pub(super) fn reserve(number: &Number, beside: &[BorrowedFd<'_>]) -> io::Result<Unforked> {
     Unforked::open(|| {
         let address = number.address();
@@ -62,8 +62,8 @@ fn new(number: &Number) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Plain; if that is refused, with SO_REUSEADDR, which only remnants of an earlier service let pass, and which is
-/// taken back at once, or others could share the number.
+/// Plain; if that is refused, with SO_REUSEADDR, which only remnants of an earlier service let
+/// pass, and which is taken back at once, or others could share the number.
 pub(super) fn bind(socket: &Socket, name: &SockAddr) -> io::Result<()> {
     match socket.bind(name) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::ADDRINUSE) => {
@@ -80,8 +80,9 @@ fn bind_with_reuse(socket: &Socket, name: &SockAddr) -> io::Result<()> {
     bound
 }
 
-/// Datagrams to a reserved number are refused, as they would be without the reservation, or at least not kept. A
-/// socket with a peer takes no one else's; but one on a wildcard address would shrink to a single address by that.
+/// Datagrams to a reserved number are refused, as they would be without the reservation, or at
+/// least not kept. A socket with a peer takes no one else's; but one on a wildcard address would
+/// shrink to a single address by that.
 fn make_deaf(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     if !address.ip().is_unspecified() {
         return socket.connect(&SockAddr::from(address));

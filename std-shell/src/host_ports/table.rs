@@ -1,5 +1,5 @@
-//! [`HostPorts`]: the numbers that this connection manager holds in the host's port spaces. One socket for each number
-//! and address, counted, whoever shares it.
+//! [`HostPorts`]: the numbers that this connection manager holds in the host's port spaces. One
+//! socket for each number and address, counted, whoever shares it.
 
 use super::ephemeral::{Choices, Facts};
 use super::fork::Unforked;
@@ -140,7 +140,7 @@ impl HostPorts {
         }
     }
 
-    /// The next number to try for "any port". It is not held; [`Search::taken`] may have it already.
+    /// The next number to try for "any port". It is not held, unless the host has just given it.
     pub(crate) fn candidate(&self, number: &Number, search: &mut Search) -> Result<u16, PortError> {
         let mut table = self.table();
         table.facts.refresh();
@@ -229,8 +229,8 @@ impl HostPorts {
         Ok(self.reservation(number, number, false))
     }
 
-    /// Numbers that are held on this address for single peers, so that others can share them: a few, other ones each
-    /// time.
+    /// Numbers that are held on this address for single peers, so that others can share them: a
+    /// few, other ones each time.
     pub(crate) fn shareable(&self, number: &Number) -> Vec<u16> {
         const MOST: usize = 8;
         let mut table = self.table();

@@ -29,7 +29,8 @@ pub struct PortError {
 pub enum PortCause {
     /// A program listens there (UDP: has it).
     Listener(Box<Found>),
-    /// Connections of a service that has ended, or what is left of them; it did not set SO_REUSEADDR.
+    /// Connections of a service that has ended, or what is left of them; it did not set
+    /// SO_REUSEADDR.
     Remnants(Box<Found>),
     /// It is the source port of an outgoing connection.
     SourcePort(Box<Found>),
@@ -150,10 +151,12 @@ impl PortError {
                 "stop it, use another port, or let both services share the number (docs/ports.md)"
             }
             PortCause::Remnants(found) if found.holder.pid.is_some() => {
-                "wait until its connections have ended; a service that sets SO_REUSEADDR does not leave this behind"
+                "wait until its connections have ended; a service that sets SO_REUSEADDR does \
+                 not leave this behind"
             }
             PortCause::Remnants(_) => {
-                "it is free in at most 60 s; a service that sets SO_REUSEADDR does not leave this behind"
+                "it is free in at most 60 s; a service that sets SO_REUSEADDR does not leave \
+                 this behind"
             }
             PortCause::SourcePort(_) => {
                 "use a port below the ephemeral range, or keep this one out of it with \
@@ -165,7 +168,8 @@ impl PortError {
                  and by `ss -tan` not even later"
             }
             PortCause::Kernel(_) => {
-                "use another port: it is perhaps an RDMA listener on soft iWARP, or a server of the kernel's"
+                "use another port: it is perhaps an RDMA listener on soft iWARP, or a server of \
+                 the kernel's"
             }
             PortCause::RdmaId => "use another port; 0 stands for any",
             PortCause::Listening => "drop the listener there is",
@@ -259,8 +263,8 @@ impl fmt::Display for PortError {
             }
             PortCause::HostShare { limit, range: (low, high) } => write!(
                 f,
-                "{space} ports exhausted: {limit} of {low} to {high} are held, as many as host_share allows, for the \
-                 host's own connections need the others"
+                "{space} ports exhausted: {limit} of {low} to {high} are held, as many as host_share \
+                 allows, for the host's own connections need the others"
             ),
             PortCause::Host => {
                 write!(f, "{space} {address}: {}", io::Error::from_raw_os_error(self.errno))

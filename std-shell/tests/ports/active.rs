@@ -20,7 +20,8 @@ fn resolved((cm, channel): &(Cm, EventChannel)) -> usize {
     count
 }
 
-/// Each has an address, a port and a connection slot of its own, and the port is one that its peer does not know yet.
+/// Each has an address, a port and a connection slot of its own, and the port is one that its peer
+/// does not know yet.
 #[test]
 fn a_hundred_thousand_towards_four_ports_hold_no_port_of_the_hosts() {
     isolated!();

@@ -1,4 +1,5 @@
-//! Ten thousand listeners on one address by port 0: what that costs them, and the host's own clients.
+//! Ten thousand listeners on one address by port 0: what that costs them, and the host's own
+//! clients.
 
 use crate::isolated;
 use crate::world::{assert_held, at, cm, id};

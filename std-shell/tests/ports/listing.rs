@@ -70,3 +70,15 @@ fn independent_and_host_are_what_they_say() {
     let (_two, _) = crate::process::listen("127.0.0.2:5001 --ports host");
     assert_held(at("127.0.0.2:5001"));
 }
+
+#[test]
+fn a_link_local_address_has_its_interface() {
+    isolated!();
+    crate::process::sh("ip addr add fe80::1/64 dev lo nodad");
+    let mut holder = start("ports reserve [fe80::1%lo]:5001 --json");
+    assert_eq!(holder.event("RESERVED")["addr"], "[fe80::1%1]:5001");
+    assert_held("[fe80::1%1]:5001".parse().unwrap());
+    assert_eq!(run("ports list --json").events()[0]["addr"], "[fe80::1%1]:5001");
+    run("ports check [fe80::1%lo]:5001 --json").failed("EADDRINUSE", "reservation");
+    run("ports check [fe80::2%lo]:5001 --json").failed("EADDRNOTAVAIL", "not-local");
+}

@@ -1,5 +1,5 @@
-//! Ports of RDMA and of the host: real sockets and real programs, each test in a network namespace of its own. Who
-//! stands in whose way, who is told what, who lives on.
+//! Ports of RDMA and of the host: real sockets and real programs, each test in a network namespace
+//! of its own. Who stands in whose way, who is told what, who lives on.
 //!
 //! Read first: `docs/ports.md`.
 

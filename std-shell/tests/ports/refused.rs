@@ -110,8 +110,8 @@ fn a_reservation_of_another_program() {
     }
 }
 
-/// A socket that listens and that no process has: as the kernel's own look, and one that is on its way from one process
-/// to another.
+/// A socket that listens and that no process has: as the kernel's own look, and one that is on its
+/// way from one process to another.
 #[test]
 fn a_listener_inside_the_kernel() {
     isolated!();
@@ -176,7 +176,8 @@ fn drop_bind_capability() -> std::io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_NET_BIND_SERVICE, 0, 0, 0) })
 }
 
-/// As SELinux and Landlock refuse it: EACCES from bind(2), but for Unix and netlink sockets nothing is bound here.
+/// As SELinux and Landlock refuse it: EACCES from bind(2), but for Unix and netlink sockets nothing
+/// is bound here.
 fn forbid_bind() -> std::io::Result<()> {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K

@@ -142,7 +142,8 @@ fn rdma_first_and_either_side_leaves_first() {
     }
 }
 
-/// Its connections were closed by the service, so remnants are there; they are in the way of plain binds alone.
+/// Its connections were closed by the service, so remnants are there; they are in the way of plain
+/// binds alone.
 #[track_caller]
 fn assert_free_soon(address: SocketAddr) {
     let bound = crate::world::bind(address, crate::world::REUSE);
@@ -187,6 +188,8 @@ fn the_program_shares_a_descriptor_it_was_started_with() {
     run("listen 127.0.0.1:8445 --ports shared-fd 9 --json").failed("EBADF", "shared-fd");
     let wrong = with_descriptor("listen 127.0.0.1:8446 --ports shared-fd 9 --json").end();
     wrong.failed("EINVAL", "shared-fd");
+    let udp = "listen 127.0.0.1:8445 --ports shared-fd 9 --space udp --json";
+    with_descriptor(udp).end().failed("EINVAL", "shared-fd");
     // Its number as a source port.
     let (_peer, _) = crate::process::listen("127.0.0.2:7471");
     let client = with_descriptor("connect 127.0.0.2:7471 --ports shared-fd 9 --json").end().with(0);

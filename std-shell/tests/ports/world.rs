@@ -70,7 +70,8 @@ pub(crate) fn assert_refused(address: SocketAddr) {
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{address}");
 }
 
-/// One service on the number, without SO_REUSEADDR, closes its connection first, and ends: TIME_WAIT is there.
+/// One service on the number, without SO_REUSEADDR, closes its connection first, and ends:
+/// TIME_WAIT is there.
 pub(crate) fn leave_remnants(address: SocketAddr, options: Options) {
     let listener = bind(address, options).unwrap();
     listener.listen(1).unwrap();
