@@ -3,50 +3,64 @@
 use crate::isolated;
 use crate::world::{assert_free, assert_held, at, cm, id};
 use nanocm::host_ports::{HostPortConfig, PortPolicy};
-use nanocm::{Cm, EventChannel, EventKind, Id, PortSpace};
+use nanocm::{ConnParam, ConnState, EventKind, Id, PortSpace};
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-const SECOND: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 
-/// Takes what has happened; how many addresses were resolved.
-fn resolved((cm, channel): &(Cm, EventChannel)) -> usize {
-    cm.drive().unwrap();
-    let mut count = 0;
-    while let Some(event) = channel.try_next().unwrap() {
-        assert_eq!(event.kind, EventKind::AddrResolved);
-        count += 1;
-    }
-    count
-}
-
-/// Each has an address, a port and a connection slot of its own, and the port is one that its peer
-/// does not know yet.
+/// All stand at the same time.
 #[test]
 fn a_hundred_thousand_towards_four_ports_hold_no_port_of_the_hosts() {
     isolated!();
     const N: usize = 100_000;
-    let world = cm(N);
-    let mut seen = std::collections::HashSet::new();
-    let (mut ids, mut done) = (Vec::new(), 0);
-    for n in 0..N {
-        let id = id(&world);
-        let to = SocketAddr::from(([127, 0, 0, 1], 7001 + (n % 4) as u16));
-        id.resolve_addr(Some(at("127.0.0.2:0")), to, SECOND).unwrap();
-        ids.push((id, to));
-        if n % 64 == 0 {
-            done += resolved(&world);
+    const AT_A_TIME: usize = 256;
+    let (server, client) = (cm(N + 4), cm(N));
+    let to = |n: usize| SocketAddr::from(([127, 0, 0, 1], 7001 + (n % 4) as u16));
+    let _listeners = [0, 1, 2, 3].map(|n| {
+        let listener = id(&server);
+        listener.bind(to(n)).unwrap();
+        listener.listen(0).unwrap();
+        listener
+    });
+    let (mut accepted, mut ids) = (Vec::new(), HashMap::new());
+    let (mut begun, mut established) = (0, 0);
+    while established < N {
+        while begun < N && begun - established < AT_A_TIME {
+            let id = id(&client);
+            id.resolve_addr(Some(at("127.0.0.2:0")), to(begun), LONG).unwrap();
+            ids.insert(id.handle(), id);
+            begun += 1;
+        }
+        client.0.drive().unwrap();
+        while let Some(event) = client.1.try_next().unwrap() {
+            let id = &ids[&event.id];
+            match event.kind {
+                EventKind::AddrResolved => id.resolve_route(LONG).unwrap(),
+                EventKind::RouteResolved => {
+                    id.connect(&ConnParam::new(client.0.next_qpn())).unwrap();
+                }
+                EventKind::ConnectResponse { .. } => id.establish().unwrap(),
+                EventKind::Established => established += 1,
+                other => panic!("{other:?} after {established}"),
+            }
+        }
+        server.0.drive().unwrap();
+        while let Some(mut event) = server.1.try_next().unwrap() {
+            if let Some(request) = event.take_request() {
+                request.accept(&ConnParam::new(server.0.next_qpn())).unwrap();
+                accepted.push(request);
+            }
         }
     }
-    crate::common::eventually("all are resolved", || {
-        done += resolved(&world);
-        done == N
-    });
-    for (id, to) in &ids {
-        assert!(seen.insert((id.local_addr().unwrap(), *to)), "{:?} twice", id.local_addr());
-    }
-    assert_eq!(world.0.host_ports().sockets(), 0);
-    assert_free(ids[0].0.local_addr().unwrap());
+    let ends = ids.values().map(|id| (id.local_addr().unwrap(), id.peer_addr().unwrap()));
+    assert_eq!(ends.collect::<HashSet<_>>().len(), N, "all distinct");
+    assert!(ids.values().all(|id| id.conn_state() == ConnState::Established));
+    assert_eq!(client.0.host_ports().sockets(), 0);
+    assert_free(ids.values().next().unwrap().local_addr().unwrap());
+    // The process ends here. A goodbye of each, with all of those still unread, would take minutes.
+    std::mem::forget((ids, accepted));
 }
 
 #[test]
@@ -59,7 +73,7 @@ fn one_socket_holds_the_source_port_towards_two_thousand_peers() {
         .map(|i| {
             let id = id(&world);
             let to = SocketAddr::from(([127, 1, (i / 250) as u8, (i % 250) as u8 + 1], 988));
-            id.resolve_addr(Some(source), to, SECOND).unwrap();
+            id.resolve_addr(Some(source), to, LONG).unwrap();
             assert_eq!(id.local_addr(), Some(source));
             id
         })
@@ -83,7 +97,7 @@ fn any_source_port_of_the_hosts_is_shared_by_different_peers() {
     world.0.host_ports().set_config(HostPortConfig::all(PortPolicy::Host));
     let connect = |to: SocketAddr| {
         let id = id(&world);
-        id.resolve_addr(Some(at("127.0.0.2:0")), to, SECOND).unwrap();
+        id.resolve_addr(Some(at("127.0.0.2:0")), to, LONG).unwrap();
         id
     };
     let to = |last: u8| SocketAddr::from(([127, 0, 1, last], 988));
@@ -106,7 +120,7 @@ fn a_source_port_that_is_given_is_held_by_default() {
     isolated!();
     let world = cm(4);
     let id = id(&world);
-    id.resolve_addr(Some(at("127.0.0.2:5001")), at("127.0.0.1:988"), SECOND).unwrap();
+    id.resolve_addr(Some(at("127.0.0.2:5001")), at("127.0.0.1:988"), LONG).unwrap();
     assert_held(at("127.0.0.2:5001"));
     drop(id);
     assert_free(at("127.0.0.2:5001"));
