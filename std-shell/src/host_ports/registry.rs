@@ -114,20 +114,31 @@ impl Own {
     }
 }
 
+/// In the first place that can be had.
 fn create() -> io::Result<Unforked> {
-    let folder = folder();
+    let mut refused = io::ErrorKind::NotFound.into();
+    for folder in folders() {
+        match create_in(&folder) {
+            Ok(file) => return Ok(file),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn create_in(folder: &Path) -> io::Result<Unforked> {
     let mode = if uid() == 0 { 0o755 } else { 0o700 };
-    match DirBuilder::new().mode(mode).create(&folder) {
+    match DirBuilder::new().mode(mode).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
     // In /tmp anybody could have made it.
-    let found = fs::symlink_metadata(&folder)?;
+    let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() || found.uid() != uid() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     // What earlier processes have left.
-    for entry in fs::read_dir(&folder)?.flatten() {
+    for entry in fs::read_dir(folder)?.flatten() {
         if let Some(pid) = pid_of(&entry)
             && File::open(entry.path()).is_ok_and(|file| is_over(pid, &file))
         {
@@ -167,13 +178,21 @@ fn is_over(pid: u32, file: &File) -> bool {
 
 /// What all processes hold whose files can be read.
 pub fn registered() -> Vec<Registered> {
-    let mut folders = vec![folder(), PathBuf::from("/run/nanocm")];
-    folders.dedup();
+    let mut folders = folders();
+    let roots = PathBuf::from(ROOTS);
+    if !folders.contains(&roots) {
+        folders.push(roots);
+    }
     folders.iter().flat_map(|folder| read_folder(folder)).collect()
 }
 
 fn read_folder(folder: &Path) -> Vec<Registered> {
     let mut all = Vec::new();
+    // Somebody else's, in /tmp, may say anything.
+    let trusted = |found: fs::Metadata| found.is_dir() && [0, uid()].contains(&found.uid());
+    if !fs::symlink_metadata(folder).is_ok_and(trusted) {
+        return all;
+    }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let Some((pid, file)) = pid_of(&entry).zip(File::open(entry.path()).ok()) else { continue };
         // Nobody's, though another process may have the number now.
@@ -208,12 +227,16 @@ pub fn namespace() -> u64 {
     fs::metadata("/proc/thread-self/ns/net").map_or(0, |found| found.ino())
 }
 
-fn folder() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("nanocm"),
-        _ if uid() == 0 => PathBuf::from("/run/nanocm"),
-        _ => PathBuf::from(format!("/tmp/nanocm-{}", uid())),
-    }
+const ROOTS: &str = "/run/nanocm";
+
+/// Where it may be, the best first.
+fn folders() -> Vec<PathBuf> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let own = own.map(|folder| PathBuf::from(folder).join("nanocm"));
+    let roots = (uid() == 0).then(|| PathBuf::from(ROOTS));
+    // Root of a user namespace of its own has no /run.
+    let last = PathBuf::from(format!("/tmp/nanocm-{}", uid()));
+    own.into_iter().chain(roots).chain([last]).collect()
 }
 
 fn uid() -> u32 {
