@@ -1,7 +1,7 @@
 //! Processes that end without a word, and children that keep all descriptors.
 
 use crate::isolated;
-use crate::process::{run, start};
+use crate::process::run;
 use crate::world::{assert_free, assert_held, at, cm, id};
 use nanocm::host_ports::{HostPorts, Space};
 use std::io::{Read, Write};
@@ -135,5 +135,4 @@ fn a_killed_process_leaves_nothing_reserved() {
     }
     // Nor does the list say so.
     assert!(run("ports list").with(0).lines.is_empty());
-    let _ = start;
 }
