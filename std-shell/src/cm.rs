@@ -6,7 +6,7 @@ use crate::channel::EventChannel;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::{Cause, Error};
-use crate::host_ports::HostPorts;
+use crate::host_ports::{HostPortConfig, HostPorts};
 use crate::id::Id;
 use crate::provider::MadTransport;
 use crate::queue::{Bell, Inbox};
@@ -76,10 +76,14 @@ impl Cm {
         capacity: Capacity,
         drive: Drive,
     ) -> Result<Cm, Error> {
+        let usual = Config::new(config.seed).port_range;
+        let range = (config.port_range != usual).then_some(config.port_range);
         let engine = Engine::new(transport, config, capacity)
             .map_err(|error| Cause::from(error).during("set up", None, None))?;
-        Cm::with_backend(Box::new(engine), drive)
-            .map_err(|error| Cause::from(error).during("set up", None, None))
+        let cm = Cm::with_backend(Box::new(engine), drive)
+            .map_err(|error| Cause::from(error).during("set up", None, None))?;
+        cm.host_ports().set_config(HostPortConfig { range, ..HostPortConfig::default() });
+        Ok(cm)
     }
 
     /// A connection manager on any backend.

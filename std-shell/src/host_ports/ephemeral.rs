@@ -15,11 +15,13 @@ const WORDS: usize = (1 << 16) / 64;
 pub(super) struct Facts {
     /// `ip_local_port_range`.
     pub(super) range: (u16, u16),
-    /// In the range, and not in `ip_local_reserved_ports`.
+    /// The range to choose from, if it is another.
+    wanted: Option<(u16, u16)>,
+    /// To choose from: in the range, and not in `ip_local_reserved_ports`.
     allowed: Box<[u64; WORDS]>,
-    /// Those of them that `bind(0)` takes first.
+    /// Those of them that no outgoing connection has first.
     odd: Box<[u64; WORDS]>,
-    /// So many.
+    /// So many numbers of the host's range does `bind(0)` take first.
     half: u16,
     read: Option<Instant>,
 }
@@ -30,17 +32,19 @@ const FRESH: Duration = Duration::from_secs(2);
 impl Default for Facts {
     fn default() -> Facts {
         let none = || Box::new([0; WORDS]);
-        Facts { range: (1, 0), allowed: none(), odd: none(), half: 0, read: None }
+        let range = (1, 0);
+        Facts { range, wanted: None, allowed: none(), odd: none(), half: 0, read: None }
     }
 }
 
 impl Facts {
-    /// Reads them again if they are old.
-    pub(super) fn refresh(&mut self) {
+    /// Reads them again if they are old. `wanted`: a range of one's own.
+    pub(super) fn refresh(&mut self, wanted: Option<(u16, u16)>) {
         let now = Instant::now();
-        if self.read.is_some_and(|read| now - read < FRESH) {
+        if self.wanted == wanted && self.read.is_some_and(|read| now - read < FRESH) {
             return;
         }
+        self.wanted = wanted;
         self.read = Some(now);
         let read = |name: &str| {
             fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default()
@@ -50,25 +54,37 @@ impl Facts {
 
     fn set(&mut self, range: &str, reserved: &str) {
         self.range = parse_range(range).unwrap_or((32_768, 60_999));
-        let (low, high) = self.range;
-        (*self.allowed, *self.odd) = ([0; WORDS], [0; WORDS]);
-        for port in low..=high {
-            self.allowed[usize::from(port) / 64] |= bit(port);
-        }
+        (*self.allowed, *self.odd, self.half) = ([0; WORDS], [0; WORDS], 0);
+        let mut kept_out = Box::new([0; WORDS]);
         for part in reserved.trim().split(',').filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (Ok(first), Ok(last)) = (first.parse::<u16>(), last.parse::<u16>()) else {
                 continue;
             };
-            for port in first..=last {
-                self.allowed[usize::from(port) / 64] &= !bit(port);
+            (first..=last).for_each(|port| kept_out[usize::from(port) / 64] |= bit(port));
+        }
+        let is_odd = |port: u16| (port - self.range.0) % 2 == 1;
+        let is_free = |port: u16| kept_out[usize::from(port) / 64] & bit(port) == 0;
+        let (low, high) = self.range;
+        self.half = (low..=high).filter(|&port| is_odd(port) && is_free(port)).count() as u16;
+        let (low, high) = self.to_choose_from();
+        for port in (low..=high).filter(|&port| is_free(port)) {
+            self.allowed[usize::from(port) / 64] |= bit(port);
+            if !self.is_ephemeral(port) || (port - self.range.0) % 2 == 1 {
+                self.odd[usize::from(port) / 64] |= bit(port);
             }
         }
-        let odd = if low % 2 == 0 { 0xaaaa_aaaa_aaaa_aaaa } else { 0x5555_5555_5555_5555 };
-        for (odd_word, allowed) in self.odd.iter_mut().zip(self.allowed.iter()) {
-            *odd_word = allowed & odd;
-        }
-        self.half = self.odd.iter().map(|word| word.count_ones()).sum::<u32>() as u16;
+    }
+
+    /// The range for any port.
+    pub(super) fn to_choose_from(&self) -> (u16, u16) {
+        self.wanted.unwrap_or(self.range)
+    }
+
+    /// Whether outgoing connections have numbers of it.
+    pub(super) fn is_hosts(&self) -> bool {
+        let (low, high) = self.to_choose_from();
+        low <= self.range.1 && self.range.0 <= high
     }
 
     /// Whether `connect` and `bind(0)` take it.
@@ -136,7 +152,7 @@ impl Choices {
             self.state ^= self.state << 13;
             self.state ^= self.state >> 7;
             self.state ^= self.state << 17;
-            let (low, high) = facts.range;
+            let (low, high) = facts.to_choose_from();
             self.at = usize::from(low) + self.state as usize % (usize::from(high - low) + 1);
         }
         let found = self.find(&facts.odd);
@@ -249,6 +265,28 @@ mod tests {
         assert_eq!((choices.held_within(&wide), choices.held_within(&narrow)), (3, 2));
         choices.set(&narrow, 151, false);
         assert_eq!((choices.held_within(&narrow), choices.held_within(&wide)), (1, 2));
+    }
+
+    #[test]
+    fn a_range_of_ones_own_is_taken_in_full_where_it_is_not_the_hosts() {
+        let mut facts = Facts { wanted: Some((10_000, 10_002)), ..Facts::default() };
+        facts.set("32768 60999", "");
+        assert!(!facts.is_hosts());
+        let mut choices = Choices::default();
+        for _ in 0..3 {
+            let port = choices.next(&facts, Some(()), true).unwrap();
+            assert!((10_000..=10_002).contains(&port));
+            choices.set(&facts, port, true);
+        }
+        assert_eq!(choices.next(&facts, None, true), None);
+        assert_eq!(choices.held_within(&facts), 0, "none of the host's");
+        facts.wanted = Some((32_760, 32_780));
+        facts.set("32768 60999", "");
+        assert!(facts.is_hosts());
+        // All below the host's, the odd ones within.
+        let odd = facts.odd.iter().map(|word| word.count_ones()).sum::<u32>();
+        assert_eq!(odd, 8 + 6);
+        assert_eq!(facts.share(None), 28_232 / 2);
     }
 
     #[test]

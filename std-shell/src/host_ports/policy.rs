@@ -46,6 +46,10 @@ pub struct HostPortConfig {
     pub active: PortPolicy,
     /// Default: `Bitmap`.
     pub ephemeral: Ephemeral,
+    /// The numbers for "any port", both ends included. Default: the host's ephemeral range, without
+    /// those in `ip_local_reserved_ports`. A [`Config::port_range`](crate::Config::port_range) of
+    /// one's own counts here too.
+    pub range: Option<(u16, u16)>,
     /// At most so many numbers of the host's ephemeral range are held at a time: no program's
     /// outgoing connection can have one that is held, on whatever address. Default: half of the
     /// range, the odd half, which outgoing connections use last.
@@ -60,6 +64,7 @@ impl Default for HostPortConfig {
             sdp: PortPolicy::Host,
             active: PortPolicy::Independent,
             ephemeral: Ephemeral::Bitmap,
+            range: None,
             host_share: None,
         }
     }

@@ -143,16 +143,17 @@ impl HostPorts {
     /// The next number to try for "any port". It is not held, unless the host has just given it.
     pub(crate) fn candidate(&self, number: &Number, search: &mut Search) -> Result<u16, PortError> {
         let mut table = self.table();
-        table.facts.refresh();
+        let wanted = table.config.range;
+        table.facts.refresh(wanted);
         let Table { config, choices, facts, .. } = &mut *table;
         let choices = &mut choices[number.space as usize];
         let limit = facts.share(config.host_share);
-        if usize::from(limit) <= choices.held_within(facts) {
+        if facts.is_hosts() && usize::from(limit) <= choices.held_within(facts) {
             let cause = PortCause::HostShare { limit, range: facts.range };
             return Err(PortError::new(number, libc::EAGAIN, cause));
         }
         let exhausted = || {
-            let cause = PortCause::Exhausted { range: facts.range };
+            let cause = PortCause::Exhausted { range: facts.to_choose_from() };
             PortError::new(number, libc::EAGAIN, cause)
         };
         if search.tries < TRIES && config.ephemeral == Ephemeral::Bitmap {
@@ -160,7 +161,7 @@ impl HostPorts {
             let odd_only = config.host_share.is_none();
             return choices.next(facts, search.random(), odd_only).ok_or_else(exhausted);
         }
-        if search.host_tries >= HOST_TRIES {
+        if search.host_tries >= HOST_TRIES || wanted.is_some() {
             return Err(exhausted());
         }
         // The host knows best; it takes its time.
@@ -319,7 +320,7 @@ impl Table {
             return Ok(entry.number);
         }
         if entries.is_empty() {
-            self.facts.refresh();
+            self.facts.refresh(self.config.range);
             let choices = &self.choices[number.space as usize];
             let limit = self.facts.share(self.config.host_share);
             if self.facts.is_ephemeral(number.port)

@@ -55,7 +55,7 @@ pub enum PortCause {
     Descriptors,
     /// None of the range was free.
     Exhausted {
-        /// The host's ephemeral range.
+        /// The range to choose from.
         range: (u16, u16),
     },
     /// As many numbers of the range are held as may be.
@@ -184,7 +184,9 @@ impl PortError {
             PortCause::Descriptors => {
                 "raise RLIMIT_NOFILE (`ulimit -n`): each number held takes one"
             }
-            PortCause::Exhausted { .. } => "widen `sysctl net.ipv4.ip_local_port_range`",
+            PortCause::Exhausted { .. } => {
+                "widen the range: `sysctl net.ipv4.ip_local_port_range`, or the one that was set"
+            }
             PortCause::HostShare { .. } => {
                 "raise host_share, use explicit ports outside the range, or `--ports independent`"
             }

@@ -74,6 +74,31 @@ fn the_share_can_be_set() {
     assert_eq!(all.len(), 100);
 }
 
+/// Reports A8.
+#[test]
+fn a_range_of_ones_own_is_used_up_and_a_freed_number_is_free_at_once() {
+    isolated!();
+    let mut config = nanocm::Config::new(1);
+    config.port_range = (10_000, 10_002);
+    let transport = nanocm::provider::Udp::new((0, 0)).unwrap();
+    let capacity = nanocm::Capacity::of(8);
+    let cm = nanocm::Cm::over(transport, config, capacity, nanocm::Drive::Caller).unwrap();
+    let channel = cm.channel().unwrap();
+    let world = (cm, channel);
+    let any = at("127.0.0.1:0");
+    let mut ids: Vec<Id> = (0..3).map(|_| id(&world)).collect();
+    let mut ports: Vec<u16> = ids.iter().map(|id| id.bind(any).unwrap()).collect();
+    ports.sort_unstable();
+    assert_eq!(ports, [10_000, 10_001, 10_002]);
+    let fourth = id(&world);
+    let error = fourth.bind(any).unwrap_err();
+    let Cause::Port(port) = &error.cause else { panic!("{error}") };
+    assert_eq!((port.cause_name(), error.errno()), ("exhausted", libc::EAGAIN));
+    let freed = ids.pop().and_then(|id| id.local_addr()).unwrap();
+    assert_eq!(fourth.bind(any).unwrap(), freed.port());
+    assert_held(freed);
+}
+
 #[test]
 fn numbers_that_others_have_are_passed_over() {
     isolated!();
