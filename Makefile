@@ -26,7 +26,7 @@ lint:
 
 # Unit, pair, golden and program tests. Those that need UDP port 4791 make a network namespace each.
 unit:
-	scripts/install-missing.sh ip=iproute2 unshare=util-linux nsenter=util-linux
+	scripts/install-missing.sh ip=iproute2 unshare=util-linux nsenter=util-linux iperf=iperf python3=python3-minimal
 	$(CARGO) test --workspace --exclude nanocm-fuzz --exclude nanocm-benches
 
 # Each feature of the core by itself, and the shell without its program.

@@ -6,6 +6,8 @@ pub mod calls;
 pub mod count;
 mod forge;
 pub mod handshake;
+#[cfg(feature = "sockets")]
+pub mod host_ports;
 pub mod memory;
 pub mod ports;
 #[cfg(feature = "sockets")]

@@ -1,7 +1,7 @@
 //! [`Cm`]: the engine. Construction, what goes in (`handle_*`), what comes out (`poll_*`). Dispatch
 //! only: the protocol is in `conn/`, the identifiers and their operations are in `id/`.
 
-use crate::addr::Path;
+use crate::addr::{Path, PortSpace};
 use crate::config::Config;
 use crate::conn::{ConnParts, ConnState, Conns, Reply};
 use crate::error::OpError;
@@ -387,6 +387,18 @@ impl Cm<'_> {
     /// identifiers that are still saying goodbye count.
     pub fn in_use(&self) -> (usize, usize) {
         (self.ids.len(), self.conns.len())
+    }
+
+    /// How many port numbers of the range for "any free port" have owners, in the numbers of this port
+    /// space.
+    pub fn ports_in_use(&self, space: PortSpace) -> usize {
+        self.ids.ports.count(space)
+    }
+
+    /// Whether an identifier owns this number, on whatever address: for hosts that choose numbers
+    /// themselves.
+    pub fn is_port_in_use(&self, space: PortSpace, port: u16) -> bool {
+        self.ids.ports.is_owned(space, port)
     }
 
     /// Whether nothing is left of anything: no identifier, connection, port, deadline, event or

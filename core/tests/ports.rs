@@ -63,6 +63,49 @@ fn a_proposal_asks_the_host_once_for_each_number_and_address() {
 }
 
 #[test]
+fn numbers_in_use_can_be_asked_for() {
+    narrow().solo(|mut solo| {
+        let (one, two) = (idle(&mut solo), idle(&mut solo));
+        solo.cm.bind(one, addr("10.0.0.2:5000")).unwrap();
+        assert!(solo.cm.is_port_in_use(PortSpace::Sdp, 5000));
+        assert!(!solo.cm.is_port_in_use(PortSpace::Udp, 5000));
+        assert_eq!(solo.cm.ports_in_use(PortSpace::Tcp), 0, "it is none of the range");
+        solo.cm.bind(two, addr("10.0.0.2:0")).unwrap();
+        assert_eq!(solo.cm.ports_in_use(PortSpace::Tcp), 1);
+        assert_eq!(solo.cm.port_space(two), Ok(PortSpace::Tcp));
+        solo.assert_clean(&[one, two]);
+    });
+}
+
+/// Who is bound on the way of `resolve_addr` may share a reserved number, and be the last to have it.
+#[test]
+fn a_reserved_key_comes_back_from_destroy_even_after_a_failed_resolve() {
+    World::new().solo(|mut solo| {
+        let (first, last) = (idle(&mut solo), idle(&mut solo));
+        let (local, to) = (addr("10.0.0.2:5000"), addr("10.0.0.1:7471"));
+        let key = solo.cm.propose_port(first, local, Some(addr("10.0.0.1:1"))).unwrap().key();
+        solo.cm.bind_reserved(first, key, Some(addr("10.0.0.1:1"))).unwrap();
+        let resolve = |solo: &mut Solo<'_>| {
+            solo.cm.resolve_addr(solo.now, last, Some(local), to, SECOND).unwrap();
+        };
+        // With another owner there is nothing to return: idle again.
+        resolve(&mut solo);
+        solo.wait(2 * SECOND);
+        solo.tells(&["ADDR_ERROR"]);
+        assert_eq!(solo.cm.state(last), Ok(State::Idle));
+        resolve(&mut solo);
+        assert_eq!(solo.cm.destroy(solo.now, first), Ok(None));
+        solo.wait(2 * SECOND);
+        solo.tells(&["ADDR_ERROR"]);
+        assert_eq!(solo.cm.state(last), Ok(State::AddrBound));
+        assert_eq!(solo.cm.local_addr(last), Ok(local));
+        resolve(&mut solo);
+        assert_eq!(solo.cm.destroy(solo.now, last), Ok(Some(key)));
+        solo.assert_clean(&[]);
+    });
+}
+
+#[test]
 fn a_proposal_for_any_port_is_one_that_can_be_bound() {
     narrow().solo(|mut solo| {
         let mut ids = Vec::new();

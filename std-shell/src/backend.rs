@@ -2,6 +2,8 @@
 //! [`MadTransport`](crate::provider::MadTransport); everything public in this crate sits on the trait.
 
 use crate::error::Cause;
+use crate::provider::PortHome;
+use nanocm_core::port::PortKey;
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{
     ConnParam, ConnState, Counters, Event, Id, IdOption, Path, PeerParam, PortSpace, QpAttrs,
@@ -51,12 +53,43 @@ pub trait Backend: Send {
     fn counters(&self) -> Counters;
     fn in_use(&self) -> InUse;
 
+    /// Whether numbers are to be held in the host's port spaces; then the next five are called.
+    fn port_home(&self) -> PortHome {
+        PortHome::Elsewhere
+    }
+    fn port_space(&self, _id: Id) -> Result<PortSpace, Cause> {
+        Err(unsupported())
+    }
+    /// What to hold for this bind, and whether the IPv6 wildcard does not stand for IPv4.
+    fn propose_port(
+        &mut self,
+        _id: Id,
+        _local: SocketAddr,
+        _remote: Option<SocketAddr>,
+    ) -> Result<(PortKey, bool), Cause> {
+        Err(unsupported())
+    }
+    fn bind_reserved(&mut self, _id: Id, _key: PortKey) -> Result<(), Cause> {
+        Err(unsupported())
+    }
+    fn is_port_in_use(&self, _space: PortSpace, _port: u16) -> bool {
+        false
+    }
+    /// How many numbers of the range for any port have owners.
+    fn ports_in_use(&self, _space: PortSpace) -> usize {
+        0
+    }
+
     /// Does what is due, a bounded amount of it: takes what has come, sends what is owed, tells what
     /// happened. A fault of the host stops none of the rest.
     fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> Turn;
 
     /// What to wait for: `turn` is due when it is readable. It stays the same.
     fn fd(&self) -> BorrowedFd<'_>;
+}
+
+fn unsupported() -> Cause {
+    io::Error::from_raw_os_error(libc::EOPNOTSUPP).into()
 }
 
 /// When the next turn is due.

@@ -1,10 +1,12 @@
 //! [`Cm`]: a connection manager for std programs, and how it is driven.
 
 use crate::backend::{Backend, InUse};
+use crate::binding::LentId;
 use crate::channel::EventChannel;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::{Cause, Error};
+use crate::host_ports::{HostPortConfig, HostPorts};
 use crate::id::Id;
 use crate::provider::MadTransport;
 use crate::queue::{Bell, Inbox};
@@ -13,7 +15,7 @@ use nanocm_core::{Capacity, Config, Counters, PortSpace};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::pin::pin;
 use std::sync::Arc;
@@ -74,10 +76,14 @@ impl Cm {
         capacity: Capacity,
         drive: Drive,
     ) -> Result<Cm, Error> {
+        let usual = Config::new(config.seed).port_range;
+        let range = (config.port_range != usual).then_some(config.port_range);
         let engine = Engine::new(transport, config, capacity)
             .map_err(|error| Cause::from(error).during("set up", None, None))?;
-        Cm::with_backend(Box::new(engine), drive)
-            .map_err(|error| Cause::from(error).during("set up", None, None))
+        let cm = Cm::with_backend(Box::new(engine), drive)
+            .map_err(|error| Cause::from(error).during("set up", None, None))?;
+        cm.host_ports().set_config(HostPortConfig { range, ..HostPortConfig::default() });
+        Ok(cm)
     }
 
     /// A connection manager on any backend.
@@ -146,6 +152,44 @@ impl Cm {
     pub fn next_qpn(&self) -> u32 {
         let next = self.next_qpn.fetch_add(1, Ordering::Relaxed);
         next % 0xff_fefe + 0x100
+    }
+
+    /// A new identifier, bound to the address and number of a TCP listener that is lent to it. The
+    /// listener is not touched, now or later.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tcp = std::net::TcpListener::bind("10.0.0.1:8445")?;
+    /// let cm = nanocm::Cm::udp()?;
+    /// let channel = cm.channel()?;
+    /// let rdma = cm.bind_shared(&channel, &tcp)?;
+    /// rdma.listen(0)?;
+    /// let (stream, peer) = tcp.accept()?; // and RDMA's requests come by the channel
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]; nothing has changed.
+    pub fn bind_shared<'l>(
+        &self,
+        channel: &EventChannel,
+        listener: &'l TcpListener,
+    ) -> Result<LentId<'l>, Error> {
+        let id = self.create_id(channel, PortSpace::Tcp)?;
+        match self.shared.bind_lent(id.handle(), listener) {
+            Ok(_) => Ok(LentId::new(id, listener)),
+            Err(cause) => Err(cause.during("bind", listener.local_addr().ok(), None)),
+        }
+    }
+
+    /// What it holds in the host's port spaces, and by which policies.
+    pub fn host_ports(&self) -> &HostPorts {
+        &self.shared.numbers.ports
+    }
+
+    /// How many numbers of the range for any port have owners, in RDMA's own books.
+    pub fn ports_in_use(&self, space: PortSpace) -> usize {
+        self.shared.look(|backend| backend.ports_in_use(space))
     }
 
     /// What has been counted.

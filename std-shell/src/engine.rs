@@ -2,8 +2,9 @@
 
 use crate::backend::{Backend, InUse, Told, Turn};
 use crate::error::Cause;
-use crate::provider::{Fault, MadTransport, OpenCause, Outgoing, Received, SendFailure};
+use crate::provider::{Fault, MadTransport, OpenCause, Outgoing, PortHome, Received, SendFailure};
 use nanocm_core::error::BindError;
+use nanocm_core::port::PortKey;
 use nanocm_core::wire::roce::UDP_PORT;
 use nanocm_core::wire::{Mad, RejectReason};
 use nanocm_core::{
@@ -407,6 +408,39 @@ impl<T: MadTransport> Backend for Engine<T> {
     fn in_use(&self) -> InUse {
         let (ids, connections) = self.get(|cm| cm.in_use());
         InUse { ids, connections }
+    }
+
+    fn port_home(&self) -> PortHome {
+        self.transport.port_home()
+    }
+
+    fn port_space(&self, id: Id) -> Result<PortSpace, Cause> {
+        Ok(self.get(|cm| cm.port_space(id))?)
+    }
+
+    fn propose_port(
+        &mut self,
+        id: Id,
+        local: SocketAddr,
+        remote: Option<SocketAddr>,
+    ) -> Result<(PortKey, bool), Cause> {
+        if !local.ip().is_unspecified() {
+            self.open(local.ip(), scope_of(local))?;
+        }
+        let key = self.with(|cm, _| cm.propose_port(id, local, remote))?.key();
+        Ok((key, self.af_only.contains(&id)))
+    }
+
+    fn bind_reserved(&mut self, id: Id, key: PortKey) -> Result<(), Cause> {
+        Ok(self.with(|cm, _| cm.bind_reserved(id, key, None))?)
+    }
+
+    fn is_port_in_use(&self, space: PortSpace, port: u16) -> bool {
+        self.get(|cm| cm.is_port_in_use(space, port))
+    }
+
+    fn ports_in_use(&self, space: PortSpace) -> usize {
+        self.get(|cm| cm.ports_in_use(space))
     }
 
     fn turn(&mut self, tell: &mut dyn FnMut(Told)) -> Turn {

@@ -1,5 +1,6 @@
 //! What can go wrong, said with who, what and why; each with its errno.
 
+use crate::host_ports::PortError;
 use crate::provider::OpenError;
 use nanocm_core::error::{
     BindError, ConnectError, CreateError, ListenError, OpError, ResolveError,
@@ -41,6 +42,8 @@ pub enum Cause {
     Op(OpError),
     /// The provider cannot use the address.
     Open(Box<OpenError>),
+    /// The number cannot be held in the host's port space.
+    Port(Box<PortError>),
     /// The host could not find the way (errno).
     Host(i32),
     /// The peer, or its connection manager, refused.
@@ -110,6 +113,7 @@ impl Cause {
             Cause::Connect(e) => e.errno(),
             Cause::Op(e) => e.errno(),
             Cause::Open(e) => e.errno,
+            Cause::Port(e) => e.errno,
             Cause::Host(errno) => *errno,
             Cause::Rejected(_) | Cause::SidrRejected(_) => libc::ECONNREFUSED,
             Cause::Unreachable(_) | Cause::TimedOut => libc::ETIMEDOUT,
@@ -123,6 +127,7 @@ impl Cause {
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Cause::Open(error) => error.advice(),
+            Cause::Port(error) => error.advice(),
             Cause::Bind(error) | Cause::Resolve(ResolveError::Bind { error }) => match error {
                 BindError::PortInUse => Some("use another port; 0 stands for any"),
                 BindError::TupleInUse => Some("use another local port; 0 stands for any"),
@@ -188,6 +193,7 @@ impl fmt::Display for Cause {
             Cause::Connect(e) => e.fmt(f),
             Cause::Op(e) => e.fmt(f),
             Cause::Open(e) => e.fmt(f),
+            Cause::Port(e) => e.fmt(f),
             Cause::Host(errno) => f.write_str(&words(&io::Error::from_raw_os_error(*errno))),
             Cause::Rejected(rejection) => rejection.fmt(f),
             Cause::SidrRejected(rejection) => rejection.fmt(f),
@@ -235,6 +241,12 @@ impl std::error::Error for Error {}
 impl From<OpenError> for Cause {
     fn from(error: OpenError) -> Cause {
         Cause::Open(Box::new(error))
+    }
+}
+
+impl From<PortError> for Cause {
+    fn from(error: PortError) -> Cause {
+        Cause::Port(Box::new(error))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::channel::EventChannel;
 use crate::cm::Cm;
 use crate::error::{Cause, Error};
+use crate::host_ports::{PortPolicy, SharedTcpListener};
 use crate::queue::Inbox;
 use nanocm_core::wire::RejectReason;
 use nanocm_core::{ConnParam, ConnState, IdOption, Path, PeerParam, QpAttrs, QpState, State};
@@ -60,8 +61,33 @@ impl Id {
     /// # Errors
     /// [`Error`]; nothing has changed.
     pub fn bind(&self, local: SocketAddr) -> Result<u16, Error> {
-        let bound = self.cm.shared().operate(|backend| backend.bind(self.handle, local));
+        let bound = self.cm.shared().bind(self.handle, local);
         bound.map_err(|cause| cause.during("bind", Some(local), None))
+    }
+
+    /// Where its number shall come from, when it is bound next, explicitly or on the way of resolving; see
+    /// [`HostPortConfig`](crate::host_ports::HostPortConfig) for what is so by default.
+    pub fn set_port_policy(&self, policy: PortPolicy) {
+        self.cm.shared().numbers.set_policy(self.handle, policy);
+    }
+
+    /// Binds it to the address and number of a TCP listener that it shares from now on: who leaves first does not
+    /// disturb the other.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing has changed.
+    pub fn bind_with(&self, listener: &SharedTcpListener) -> Result<u16, Error> {
+        let bound = self.cm.shared().bind_with(self.handle, listener.socket());
+        bound.map_err(|cause| cause.during("bind", listener.local_addr().ok(), None))
+    }
+
+    /// Lets the socket that holds its number listen for TCP connections as well. No other program can come between.
+    ///
+    /// # Errors
+    /// [`Cause::Port`]: it has a TCP listener already; [`Cause::Op`]: the host does not hold its number.
+    pub fn host_listener(&self, backlog: u32) -> Result<SharedTcpListener, Error> {
+        let listener = self.cm.shared().numbers.host_listener(self.handle, backlog);
+        listener.map_err(|cause| self.error("listen for TCP on", cause))
     }
 
     /// Lets it listen for at most `backlog` unanswered requests (0: the default, 1024).
@@ -82,10 +108,7 @@ impl Id {
         destination: SocketAddr,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let done = self
-            .cm
-            .shared()
-            .operate(|backend| backend.resolve_addr(self.handle, source, destination, timeout));
+        let done = self.cm.shared().resolve_addr(self.handle, source, destination, timeout);
         done.map_err(|cause| cause.during("resolve", source, Some(destination)))
     }
 

@@ -7,6 +7,7 @@
 //! | find datagram services | [`Cm::resolve`], [`future::Service`] |
 //! | many connections from one event loop | [`Cm::create_id`], [`EventChannel`], [`Id`] |
 //! | drive it from one's own loop, without a thread | [`Drive::Caller`], [`Cm::drive`] |
+//! | hold RDMA's port numbers in the host's port space, or share one with TCP | [`host_ports`] |
 //! | carry CM messages another way | [`provider::MadTransport`] |
 //! | put the API on another connection manager | [`Backend`] |
 //! | read CM messages out of capture files | [`capture`] |
@@ -34,7 +35,12 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/ports.md")]
+struct Ports;
+
 mod backend;
+mod binding;
 mod blocking;
 #[cfg(feature = "capture")]
 pub mod capture;
@@ -46,6 +52,7 @@ mod driver;
 mod engine;
 mod error;
 pub mod future;
+pub mod host_ports;
 mod id;
 pub mod netns;
 pub mod provider;
@@ -53,6 +60,7 @@ mod queue;
 mod shared;
 
 pub use backend::{Backend, InUse, Told, Turn};
+pub use binding::LentId;
 pub use blocking::{Connection, Listener, Request};
 pub use channel::{Event, EventChannel};
 pub use cm::{Cm, Drive, random_seed};

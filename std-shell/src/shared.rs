@@ -2,9 +2,10 @@
 //! the deadlines of who waits, and the one descriptor that says when a turn is due.
 
 use crate::backend::{Backend, Told, Turn};
+use crate::binding::Numbers;
 use crate::error::Cause;
 use crate::queue::Queue;
-use nanocm_core::{EventKind, Id};
+use nanocm_core::{EventKind, Id, State};
 use rustix::event::{Timespec, epoll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
+    /// What the identifiers hold in the host's port spaces. Its lock is taken after the other.
+    pub(crate) numbers: Numbers,
     /// Readable when a turn is due: the transport's descriptors and the timer.
     epoll: OwnedFd,
     timer: OwnedFd,
@@ -52,7 +55,8 @@ impl Shared {
             wake_at: None,
             woken: Vec::new(),
         };
-        Ok(Shared { inner: Mutex::new(inner), epoll, timer })
+        let (inner, numbers) = (Mutex::new(inner), Numbers::default());
+        Ok(Shared { inner, numbers, epoll, timer })
     }
 
     pub(crate) fn epoll(&self) -> BorrowedFd<'_> {
@@ -62,6 +66,11 @@ impl Shared {
     /// Reads without changing anything.
     pub(crate) fn look<R>(&self, f: impl FnOnce(&dyn Backend) -> R) -> R {
         self.with(|inner| f(&*inner.backend))
+    }
+
+    /// Runs a part of an operation, whose last part does what is due.
+    pub(crate) fn prepare<R>(&self, f: impl FnOnce(&mut dyn Backend) -> R) -> R {
+        self.with(|inner| f(&mut *inner.backend))
     }
 
     /// Runs an operation, then does what it made due.
@@ -112,6 +121,7 @@ impl Shared {
         self.with(|inner| {
             // Stale only if the backend destroyed it itself.
             let _ = inner.backend.destroy(id);
+            self.numbers.forget(id);
             let requests = inner.queues.get(&queue).map(|queue| queue.forget(id));
             inner.destroy_all(requests.unwrap_or_default());
             self.turn_quietly(inner);
@@ -157,13 +167,21 @@ impl Shared {
     /// One turn of the backend: events go to their queues, the timer is set for the next.
     fn turn(&self, inner: &mut Inner) -> Turn {
         let Inner { backend, queues, woken, .. } = inner;
-        let mut unclaimed = Vec::new();
-        let mut turn = backend.turn(&mut |told| match queues.get(&told.event.user) {
-            Some(queue) => queue.push(told, woken),
-            // The channel is closed, so nobody could answer.
-            None if is_request(&told) => unclaimed.push(told.event.id),
-            None => {}
+        let (mut unclaimed, mut unresolved) = (Vec::new(), Vec::new());
+        let mut turn = backend.turn(&mut |told| {
+            if matches!(told.event.kind, EventKind::AddrError(_)) {
+                unresolved.push(told.event.id);
+            }
+            match queues.get(&told.event.user) {
+                Some(queue) => queue.push(told, woken),
+                // The channel is closed, so nobody could answer.
+                None if is_request(&told) => unclaimed.push(told.event.id),
+                None => {}
+            }
         });
+        // Who was bound on the way is not any more.
+        unresolved.retain(|&id| matches!(backend.state(id), Ok(State::Idle)));
+        unresolved.into_iter().for_each(|id| self.numbers.release(id));
         turn.more |= !unclaimed.is_empty();
         inner.destroy_all(unclaimed);
         inner.wake_at = if turn.more { Some(Instant::now()) } else { turn.wake_at };

@@ -25,7 +25,9 @@ fn written() -> BTreeMap<String, Usage> {
     let mut all = BTreeMap::new();
     for line in synopsis.lines().filter(|line| !line.is_empty()) {
         let rest = line.strip_prefix("nanocm ").expect("a call of the program");
-        let (name, rest) = rest.split_once(' ').expect("a subcommand with arguments");
+        let words = if rest.starts_with("ports ") { 2 } else { 1 };
+        let (at, _) = rest.match_indices(' ').nth(words - 1).expect("a subcommand with arguments");
+        let (name, rest) = (&rest[..at], &rest[at + 1..]);
         // `[--json | --ladder]` are two options; `ADDR[:PORT]` is one value.
         let rest = rest.replace(" | ", "] [").replace("[--", "\n--").replace('\n', "\u{1}");
         let mut usage = Usage::new();
@@ -43,15 +45,23 @@ fn written() -> BTreeMap<String, Usage> {
 
 /// From `--help`.
 fn built() -> BTreeMap<String, Usage> {
-    let (_, help) = nanocm(&["--help"]);
+    let commands = subcommands(&[]).into_iter().flat_map(|name| match name.as_str() {
+        "ports" => subcommands(&["ports"]).iter().map(|sub| format!("ports {sub}")).collect(),
+        _ => vec![name],
+    });
+    commands.map(|name| (name.clone(), usage_of(&name))).collect()
+}
+
+fn subcommands(of: &[&str]) -> Vec<String> {
+    let (_, help) = nanocm(&[of, &["--help"]].concat());
     let commands = help.split("Commands:\n").nth(1).expect("commands");
     let names = commands.lines().map_while(|line| line.split_whitespace().next());
-    let names = names.filter(|name| *name != "help");
-    names.map(|name| (name.to_owned(), usage_of(name))).collect()
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
 fn usage_of(name: &str) -> Usage {
-    let (code, help) = nanocm(&[name, "--help"]);
+    let words: Vec<_> = name.split(' ').chain(["--help"]).collect();
+    let (code, help) = nanocm(&words);
     assert_eq!(code, Some(0));
     let mut usage = Usage::new();
     for line in help.lines() {
@@ -64,9 +74,9 @@ fn usage_of(name: &str) -> Usage {
                 None => usage.insert(option.to_owned()),
             };
         } else if let Some(argument) = line.strip_prefix('<')
-            && let Some((argument, _)) = argument.split_once('>')
+            && let Some((argument, rest)) = argument.split_once('>')
         {
-            usage.insert(argument.to_owned());
+            usage.insert(format!("{argument}{}", if rest.starts_with("...") { "..." } else { "" }));
         }
     }
     usage
@@ -112,6 +122,7 @@ fn the_causes_are_those_in_the_sources() {
         "output.rs",
         "provider.rs",
         "listen.rs",
+        "policy.rs",
         "connect.rs",
         "resolve.rs",
         "decode.rs",
@@ -123,7 +134,9 @@ fn the_causes_are_those_in_the_sources() {
         .iter()
         .map(|name| std::fs::read_to_string(folder.join("cli").join(name)).expect(name))
         .collect();
-    text += &std::fs::read_to_string(folder.join("provider/error.rs")).expect("error.rs");
+    for name in ["provider/error.rs", "host_ports/why.rs"] {
+        text += &std::fs::read_to_string(folder.join(name)).expect(name);
+    }
     let document = document();
     let section = section(&document, "What it prints");
     let table = rows(section).into_iter().skip(1).map(|row| row[0].clone());

@@ -45,6 +45,9 @@ impl Bench<'_, '_> {
         self.call("owes_disconnected", |cm, _| cm.owes_disconnected(id)).unwrap();
         self.call("counters", |cm, _| cm.counters().received);
         self.call("in_use", |cm, _| cm.in_use());
+        self.call("ports_in_use", |cm, _| cm.ports_in_use(PortSpace::Tcp));
+        self.call("is_port_in_use", |cm, _| cm.is_port_in_use(PortSpace::Tcp, 5000));
+        self.call("port_space", |cm, _| cm.port_space(id)).unwrap();
         self.call("set_user", |cm, _| cm.set_user(id, 1)).unwrap();
         let (mut conns, kinds) = (self.requests_uncounted(), self.kinds.take());
         let request = conns.remove(0);

@@ -6,7 +6,7 @@ use super::slot::{Stage, flag};
 use super::{Ids, State};
 use crate::addr::{Gid, PortSpace, ScopedIp};
 use crate::cm::Cm;
-use crate::error::{BindError, CreateError};
+use crate::error::{BindError, CreateError, OpError};
 use crate::handle::Id;
 use crate::port::{PortError, PortKey, Proposal, Want};
 use core::net::SocketAddr;
@@ -29,7 +29,7 @@ impl Cm<'_> {
     /// [`BindError`]; the identifier is as it was.
     pub fn bind(&mut self, id: Id, local: SocketAddr) -> Result<u16, BindError> {
         let index = self.bindable(id, local)?;
-        self.ids.take_port(index, local, None)?;
+        self.ids.take_port(index, local, None, None)?;
         self.ids.set_stage(index, Stage::AddrBound, "bind");
         Ok(self.ids.slot(index).local_port)
     }
@@ -70,9 +70,18 @@ impl Cm<'_> {
         if key.port == 0 || key.space != self.ids.slot(index).space().numbers() {
             return Err(BindError::WrongKey);
         }
-        self.ids.take_port(index, local, remote)?;
+        self.ids.take_port(index, local, remote, Some(key))?;
         self.ids.set_stage(index, Stage::AddrBound, "bind");
         Ok(())
+    }
+
+    /// The port space it was made in.
+    ///
+    /// # Errors
+    /// [`OpError::NoSuchId`].
+    pub fn port_space(&self, id: Id) -> Result<PortSpace, OpError> {
+        let index = self.ids.find(id).ok_or(OpError::NoSuchId)?;
+        Ok(self.ids.slot(index).space())
     }
 
     /// Checks all that does not concern the port.
@@ -115,15 +124,21 @@ impl Ids<'_> {
         }
     }
 
-    /// Takes a port for an identifier and writes its addresses. On error nothing has changed.
+    /// Takes a port for an identifier, one that the host has reserved if there is a key, and writes its
+    /// addresses. On error nothing has changed.
     pub(super) fn take_port(
         &mut self,
         index: usize,
         local: SocketAddr,
         remote: Option<SocketAddr>,
+        key: Option<PortKey>,
     ) -> Result<(), BindError> {
         let want = self.want(index, local, remote);
-        let (held, port) = self.ports.bind(&want, self.table.slots_mut(), index)?;
+        let slots = self.table.slots_mut();
+        let (held, port) = match key {
+            Some(key) => (self.ports.bind_reserved(&want, key, slots, index)?, key.port),
+            None => self.ports.bind(&want, slots, index)?,
+        };
         let slot = self.slot_mut(index);
         slot.held = held;
         slot.local = want.local.gid;

@@ -17,8 +17,9 @@ use core::time::Duration;
 impl Cm<'_> {
     /// Finds the path to `destination` (`rdma_resolve_addr`): asks the host, then ADDR_RESOLVED or
     /// ADDR_ERROR. An idle identifier is bound on the way: to `source` (port 0: any port that is free
-    /// towards this destination) now, or to whichever address the path leaves from. A bound one
-    /// ignores `source`.
+    /// towards this destination) now, or to whichever address the path leaves from; after ADDR_ERROR it is
+    /// idle again (ADDR_BOUND if it is the last one on a number that was reserved for others, see
+    /// [`bind_reserved`](Cm::bind_reserved)). A bound one ignores `source`.
     ///
     /// # Errors
     /// [`ResolveError`]; the identifier is as it was.
@@ -142,7 +143,7 @@ impl Cm<'_> {
         remote: SocketAddr,
     ) -> Result<(), BindError> {
         self.check_local(source)?;
-        self.ids.take_port(index, source, Some(remote))?;
+        self.ids.take_port(index, source, Some(remote), None)?;
         self.ids.slot_mut(index).set(flag::BOUND_ON_THE_WAY, true);
         Ok(())
     }
@@ -295,19 +296,23 @@ impl Ids<'_> {
         }
     }
 
-    /// Undoes what `resolve_addr` did, and says which state that leaves.
+    /// Undoes what `resolve_addr` did, and says which state that leaves. Who was bound on the way is not
+    /// any more, unless it is left alone with a number that the host has reserved for others before: only
+    /// `destroy` can return the key of that.
     fn forget_destination(&mut self, index: usize) -> Stage {
+        let slot = self.slot(index);
+        let stays = !slot.has(flag::BOUND_ON_THE_WAY)
+            || self.ports.is_last_of_reserved(slot.held, slot.bound_address());
         let slot = self.slot_mut(index);
         slot.conn = Link::NONE;
-        if !slot.held.has_peer() || slot.has(flag::BOUND_ON_THE_WAY) {
+        if !(slot.held.has_peer() && stays) {
             slot.remote_port = 0;
             slot.remote = Gid::ZERO;
         }
-        if slot.held.is_some() && !slot.has(flag::BOUND_ON_THE_WAY) {
+        if slot.held.is_some() && stays {
+            slot.set(flag::BOUND_ON_THE_WAY, false);
             return Stage::AddrBound;
         }
-        // The key of a number that a host may hold: nobody here can return it, so an identifier that
-        // shares one must not be bound on the way.
         let _ = self.unbind(index);
         Stage::Idle
     }

@@ -169,7 +169,7 @@ impl<'s> Ports<'s> {
     ) -> Result<(Held, u16), PortError> {
         let ask = self.ask(want);
         let choice = self.choose(&ask, owners)?;
-        let held = self.commit(&ask, choice, owners, owner)?;
+        let held = self.commit(&ask, choice, owners, owner, false)?;
         Ok((held, choice.port))
     }
 
@@ -212,7 +212,13 @@ impl<'s> Ports<'s> {
         let ask = self.ask(want);
         let choice = self.examine(&ask, key.port, owners)?;
         let choice = self.complete(&ask, choice)?;
-        self.commit(&ask, choice, owners, owner)
+        self.commit(&ask, choice, owners, owner, true)
+    }
+
+    /// Whether the release of this owner would return the key of a number that is reserved.
+    pub fn is_last_of_reserved(&self, held: Held, local: ScopedIp) -> bool {
+        let place = self.records.find(held.space(), held.port(), &local);
+        held.is_some() && self.records.is_reserved(&place) && self.records.is_last(&place)
     }
 
     /// Makes the owner of a number a listener, which nobody can share with: REUSEADDR is off for good.
@@ -254,40 +260,6 @@ impl<'s> Ports<'s> {
         let place = self.records.find(held.space(), held.port(), &local);
         held.set_reuse(true);
         self.records.change(&place, kind, Kind::of(*held, &local, specific));
-    }
-
-    /// Moves an owner from a wildcard (or what counts as one) to the address that turned out to be its
-    /// own; write that into the owner then. It cannot clash. Says which key's last owner left, if so.
-    ///
-    /// # Errors
-    ///
-    /// [`InUse`](PortError::InUse) if `from` is a specific address,
-    /// [`TableFull`](PortError::TableFull); nothing has changed then.
-    pub fn relocate(
-        &mut self,
-        held: Held,
-        from: ScopedIp,
-        to: ScopedIp,
-    ) -> Result<Option<PortKey>, PortError> {
-        if from == to || !held.is_some() {
-            return Ok(None);
-        }
-        if self.is_specific(&from) {
-            return Err(PortError::InUse);
-        }
-        let (space, port) = (held.space(), held.port());
-        let old = self.records.find(space, port, &from);
-        if !self.records.has_room(&self.records.find(space, port, &to))
-            && !self.records.is_last(&old)
-        {
-            return Err(PortError::TableFull);
-        }
-        let Some(remains) = self.leave(held, &from) else { return Ok(None) };
-        let new = self.records.find(space, port, &to);
-        let added = self.records.add(&new, &to, Kind::of(held, &to, self.is_specific(&to)));
-        debug_assert!(added);
-        self.maps[space as usize].set(port);
-        Ok(remains.key(held, from))
     }
 
     /// Makes `owners[owner]` own nothing. `held` and `local` are what it has had since `bind`; take
@@ -487,10 +459,12 @@ impl<'s> Ports<'s> {
         choice: Choice,
         owners: &mut [O],
         owner: usize,
+        reserved: bool,
     ) -> Result<Held, PortError> {
         let held = Held::new(ask.want, choice.port, ask.peer);
         let local = &ask.want.local;
-        if !self.records.add(&choice.place, local, Kind::of(held, local, ask.specific)) {
+        let kind = Kind::of(held, local, ask.specific);
+        if !self.records.add(&choice.place, local, kind, reserved) {
             return Err(PortError::TableFull);
         }
         self.maps[ask.space as usize].set(choice.port);

@@ -50,11 +50,15 @@ struct Number {
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
+    /// As the number's, and [`RESERVED`].
     name: u32,
     local: ScopedIp,
     owners: [u32; ADDRESS_KINDS],
     next: Link,
 }
+
+/// In the name of an address: whoever runs the engine holds it for us.
+const RESERVED: u32 = 1 << 31;
 
 const NUMBER: u8 = 0;
 const ADDRESS: u8 = 1;
@@ -145,8 +149,9 @@ impl<'s> Records<'s> {
         // Without a number there is no address either.
         if place.is_taken() {
             let name = place.name;
-            let wanted =
-                |record: &PortRecord| record.address.name == name && record.address.local == *local;
+            let wanted = |record: &PortRecord| {
+                record.address.name & !RESERVED == name && record.address.local == *local
+            };
             let hash = place.hash_with(local);
             place.address = self.addresses.find(self.records, hash, wanted).into();
         }
@@ -180,8 +185,15 @@ impl<'s> Records<'s> {
             && (place.is_shared() || self.free_addresses.any(len))
     }
 
-    /// Adds an owner. False, and nothing changed, if a record is missing.
-    pub(super) fn add(&mut self, place: &Place, local: &ScopedIp, kind: Kind) -> bool {
+    /// Adds an owner, for whom the address was reserved or was not. False, and nothing changed, if a record
+    /// is missing.
+    pub(super) fn add(
+        &mut self,
+        place: &Place,
+        local: &ScopedIp,
+        kind: Kind,
+        reserved: bool,
+    ) -> bool {
         if !self.has_room(place) {
             return false;
         }
@@ -206,6 +218,7 @@ impl<'s> Records<'s> {
         };
         self.records[number].number.add(kind);
         self.records[address].address.add(kind);
+        self.records[address].address.name |= (reserved as u32) << RESERVED.trailing_zeros();
         true
     }
 
@@ -248,6 +261,11 @@ impl<'s> Records<'s> {
         self.records[number].number.add(to);
         self.records[address].address.owners[from.on_address()] -= 1;
         self.records[address].address.add(to);
+    }
+
+    /// Whether an owner of the address had it reserved, since it was last without owners.
+    pub(super) fn is_reserved(&self, place: &Place) -> bool {
+        place.address.get().is_some_and(|i| self.records[i].address.name & RESERVED != 0)
     }
 
     /// Whether the address has one owner.
@@ -297,8 +315,8 @@ impl Records<'_> {
                 used_numbers.push(i);
             }
             if address.owners != [0; ADDRESS_KINDS] {
-                let key = (address.name, address.local.gid, address.local.scope);
-                let owners = addresses.remove(&key);
+                let name = address.name & !RESERVED;
+                let owners = addresses.remove(&(name, address.local.gid, address.local.scope));
                 assert_eq!(owners, Some(address.owners), "owners of an address, port record {i}");
                 used_addresses.push(i);
             }
@@ -310,7 +328,7 @@ impl Records<'_> {
         });
         self.addresses.audit(self.records, "the index of addresses of port numbers", |i| {
             let address = &self.records[*used_addresses.iter().find(|&&used| used == i)?].address;
-            Some(place(address.name, &address.local).hash_with(&address.local))
+            Some(place(address.name & !RESERVED, &address.local).hash_with(&address.local))
         });
         self.free_numbers.audit(self.records, used_numbers);
         self.free_addresses.audit(self.records, used_addresses);

@@ -473,44 +473,6 @@ fn a_reserved_bind_is_checked_again() {
 }
 
 #[test]
-fn an_owner_moves_from_the_wildcard_to_its_address() {
-    let mut world = World::new((6000, 6099), 4);
-    world.bind(to("192.0.2.9", 1, want("0.0.0.0", 7000))).unwrap();
-    world.bind(to("192.0.2.9", 2, want("0.0.0.0", 7000))).unwrap();
-    let (wild, local) = (ip("0.0.0.0"), ip("192.0.2.1"));
-    for (index, left) in
-        [(0, None), (1, Some(PortKey { space: PortSpace::Tcp, local: wild, port: 7000 }))]
-    {
-        assert_eq!(world.ports.relocate(world.ids[index].held, wild, local), Ok(left));
-        world.ids[index].local = local;
-    }
-    let same = to("192.0.2.9", 1, want("192.0.2.1", 7000));
-    assert_eq!(world.bind(same), Err(PortError::TupleInUse));
-    world.bind(to("192.0.2.9", 1, want("192.0.2.2", 7000))).expect("no wildcard is left");
-    let held = world.ids[0].held;
-    assert_eq!(world.ports.relocate(held, local, ip("192.0.2.3")), Err(PortError::InUse));
-    world.release_all_and_assert_clean();
-}
-
-#[test]
-fn an_owner_alone_moves_even_if_the_table_is_full() {
-    let config = PortConfig { range: (6000, 6099), loopback_is_wildcard: false };
-    let mut world = World::with(config, 2, 1, 1);
-    world.bind(to("192.0.2.9", 1, want("0.0.0.0", 6001))).unwrap();
-    world.bind(to("192.0.2.9", 2, want("0.0.0.0", 6001))).unwrap();
-    let (wild, local) = (ip("0.0.0.0"), ip("192.0.2.1"));
-    let before = world.state();
-    let moved = world.ports.relocate(world.ids[0].held, wild, local);
-    assert_eq!(moved, Err(PortError::TableFull));
-    assert_eq!(world.state(), before);
-    world.release(1);
-    assert!(world.ports.relocate(world.ids[0].held, wild, local).is_ok());
-    world.ids[0].local = local;
-    assert_eq!(world.ports.count(PortSpace::Tcp), 1);
-    world.release_all_and_assert_clean();
-}
-
-#[test]
 fn equal_seeds_choose_equal_numbers() {
     let run = |seed| {
         let config = PortConfig { range: (6000, 6999), loopback_is_wildcard: false };

@@ -130,7 +130,7 @@ pub struct PortKey {
 /// A number that the rules allow; nothing is owned yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Proposal {
-    /// Others own it on this address: share what holds it.
+    /// Others own it on this address: share what holds it, unless all of them are bound without.
     Held(PortKey),
     /// Nobody does: ask the host for it.
     AskHost(PortKey),
@@ -167,8 +167,8 @@ pub const TUPLE: u8 = 0xf7;
 pub trait TupleOwner: Chained<TUPLE> {
     /// What `bind` gave it.
     fn held(&self) -> Held;
-    /// Its ends: what `bind` was given, the number that came back, and, after
-    /// [`relocate`](super::Ports::relocate), its new address. Only asked of owners that have a peer.
+    /// Its ends: what `bind` was given, and the number that came back. Only asked of owners that have a
+    /// peer.
     fn tuple(&self) -> Tuple;
 }
 

@@ -4,6 +4,7 @@ use super::args::{self, Address, PrivateData, QPNS};
 use super::events::Reporter;
 use super::failure::check_length;
 use super::output::{Failure, Outcome};
+use super::policy::{self, Ports};
 use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
 use super::source;
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// How CM messages travel: udp, raw, umad:CA/PORT, kernel
     #[arg(long, value_name = "P", default_value = "udp")]
     provider: Provider,
+    /// Where ports come from: host, independent, shared-fd N; default: host for a given source port, else independent
+    #[arg(long, value_name = "WHERE")]
+    ports: Option<Ports>,
     /// How many connections in all
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
@@ -68,18 +72,28 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, counted: &mut Option<Counters>) -> Outcome {
     let peer = provider::ip(args.address)?;
     check_length(&args.private_data.0, "REQ", Req::<&Mad>::CONSUMER_DATA)?;
+    let shared = policy::take_shared(args.ports)?;
     let mut signals = Signals::take().map_err(signals::failure)?;
     let lingering = if args.verbose { LINGERING } else { 0 };
     let room = (args.count as usize).min(args.parallel as usize + lingering);
     let cm = args.provider.cm(room)?;
-    let outcome = connect(args, &cm, room, peer, &mut signals);
+    policy::apply(args.ports, &cm);
+    let from = policy::source(args.from, shared.as_ref())?;
+    let outcome = connect(args, &cm, room, from, peer, &mut signals);
     *counted = args.counters.then(|| cm.counters());
     outcome
 }
 
 /// Until all have been made, or a signal comes.
-fn connect(args: &Args, cm: &Cm, room: usize, peer: SocketAddr, signals: &mut Signals) -> Outcome {
-    let source = source::open(cm, args.from, peer)?;
+fn connect(
+    args: &Args,
+    cm: &Cm,
+    room: usize,
+    from: Option<Address>,
+    peer: SocketAddr,
+    signals: &mut Signals,
+) -> Outcome {
+    let source = source::open(cm, from, peer)?;
     let channel = cm.channel()?;
     let mut client = Client {
         args,

@@ -16,15 +16,18 @@ impl From<Error> for Failure {
         let mut failure = Failure::new(error.errno(), cause_name(&error.cause), error.to_string());
         failure.local = error.local.map(|local| local.to_string());
         failure.peer = error.peer.map(|peer| peer.to_string());
-        if let Cause::Open(open) = &error.cause {
-            failure.holder = open.holder().map(holder_object);
-        }
+        let holder = match &error.cause {
+            Cause::Open(open) => open.holder(),
+            Cause::Port(port) => port.holder(),
+            _ => None,
+        };
+        failure.holder = holder.map(holder_object);
         failure.advice = error.advice().map(str::to_owned);
         failure
     }
 }
 
-fn holder_object(holder: &Holder) -> Object {
+pub(crate) fn holder_object(holder: &Holder) -> Object {
     let mut object = Object::new();
     if let Some(name) = &holder.name {
         object.insert("name".into(), name.as_str().into());
@@ -42,6 +45,7 @@ fn holder_object(holder: &Holder) -> Object {
 fn cause_name(cause: &Cause) -> &'static str {
     match cause {
         Cause::Open(open) => open.cause_name(),
+        Cause::Port(port) => port.cause_name(),
         Cause::Bind(error) | Cause::Resolve(ResolveError::Bind { error }) => bind_name(error),
         Cause::Listen(ListenError::ListenConflict) => "listen-conflict",
         Cause::Connect(ConnectError::PrivateDataTooLong { .. }) => TOO_LONG,

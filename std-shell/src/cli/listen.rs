@@ -4,6 +4,7 @@ use super::args::{self, Address, PrivateData};
 use super::events::Reporter;
 use super::failure::check_length;
 use super::output::{Failure, Outcome};
+use super::policy::{self, Ports};
 use super::provider::{self, Provider};
 use super::signals::{self, EVENTS_PER_TURN, Signals};
 use super::unanswered::Unanswered;
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// How CM messages travel: udp, raw, umad:CA/PORT, kernel
     #[arg(long, value_name = "P", default_value = "udp")]
     provider: Provider,
+    /// Where ports come from: host, independent, shared-fd N; default: the host's port space too (tcp)
+    #[arg(long, value_name = "WHERE")]
+    ports: Option<Ports>,
     /// Exit after N requests have ended (rejected, disconnected or failed)
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -82,10 +86,14 @@ pub(crate) fn run(args: &Args, counted: &mut Option<Counters>) -> Outcome {
     };
     check_length(&args.private_data.0, answer, limit)?;
     let address = provider::ip(args.address)?;
+    let shared = policy::take_shared(args.ports)?;
+    policy::check_space(args.ports, args.space.into())?;
     let mut signals = Signals::take().map_err(signals::failure)?;
     let cm = args.provider.cm_with(CONNECTIONS, |config| {
         config.timers.accept_deadline = Duration::from_millis(args.accept_deadline);
     })?;
+    policy::apply(args.ports, &cm);
+    let address = policy::address(address, shared.as_ref())?;
     let outcome = serve(args, &cm, address, &mut signals);
     *counted = args.counters.then(|| cm.counters());
     outcome

@@ -11,11 +11,12 @@
 //! | `failure.rs` | the library's errors as the program reports them |
 //! | `counters.rs` | `--counters` |
 //! | `provider.rs` | `--provider` |
+//! | `policy.rs` | `--ports` |
 //! | `source.rs` | `--from` |
 //! | `probe/` | conversations that test a peer's CM |
 //! | `signals.rs` | SIGINT and SIGTERM as something to poll |
 //! | `unanswered.rs` | the requests to `listen` that wait for their answer |
-//! | `decode.rs`, `states.rs`, … | a subcommand each |
+//! | `decode.rs`, `states.rs`, `ports/`, … | a subcommand each |
 //!
 //! A further subcommand is one more file with `Args` and `run`, and a line in [`Command`] and in
 //! [`execute`].
@@ -30,6 +31,8 @@ mod failure;
 mod ladder;
 mod listen;
 mod output;
+mod policy;
+mod ports;
 mod probe;
 mod provider;
 mod record;
@@ -61,6 +64,9 @@ enum Command {
     Connect(connect::Args),
     Resolve(resolve::Args),
     Probe(probe::Args),
+    /// Hold port numbers in the host's port space, or see who does
+    #[command(subcommand)]
+    Ports(ports::Command),
     Decode(decode::Args),
     States(states::Args),
 }
@@ -72,6 +78,7 @@ Examples:
   nanocm connect 10.0.0.2:7471        connect, disconnect, say what happened
   nanocm resolve 10.0.0.2:7174        find a datagram service (Linux's udaddy, ...)
   nanocm probe 10.0.0.2:7471          is that peer's CM right?
+  nanocm ports check 10.0.0.1:5001    who has TCP port 5001
   nanocm decode rping.pcap            one line per CM message
   nanocm decode --ladder rping.pcap   each conversation drawn as a ladder
   nanocm decode --json rping.pcap     one JSON object per CM message
@@ -80,7 +87,7 @@ Exit status: 0 done, 1 the operation failed (probe: something deviates), 2 an ar
 
 /// Runs the program with the arguments of the process.
 pub(crate) fn run() -> ExitCode {
-    match Program::try_parse() {
+    match Program::try_parse_from(policy::join(std::env::args_os())) {
         Ok(program) => execute(&program.command),
         Err(error) => {
             if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
@@ -120,6 +127,7 @@ fn execute(command: &Command) -> ExitCode {
             Err(output::Stop::Unread) => ExitCode::FAILURE,
             outcome => output::exit(args.json, outcome.map(drop)),
         },
+        Command::Ports(command) => output::exit(command.json(), ports::run(command)),
         Command::Decode(args) => output::exit(args.json, decode::run(args)),
         Command::States(args) => output::exit(false, states::run(args)),
     }

@@ -157,12 +157,13 @@ pub(crate) mod errno {
 }
 
 /// Linux's names.
-fn errno_name(errno: i32) -> String {
+pub(crate) fn errno_name(errno: i32) -> String {
     let name = match errno {
         libc::EPERM => "EPERM",
         libc::ENOENT => "ENOENT",
         libc::EINTR => "EINTR",
         libc::EIO => "EIO",
+        libc::EBADF => "EBADF",
         libc::EAGAIN => "EAGAIN",
         libc::ENOMEM => "ENOMEM",
         libc::EACCES => "EACCES",

@@ -34,8 +34,10 @@ pub use guid::Guids;
 pub use host::{HostFacts, Refusal, judge};
 pub use mem::{LinkFaults, Mem, MemNet};
 pub use owner::Holder;
+pub(crate) use owner::{may_see_all_processes, parse_hex_address};
 pub use raw::Raw;
 pub use transport::{
-    FailureCause, Fault, MadTransport, Outgoing, Received, SendFailure, Source, TransportCounters,
+    FailureCause, Fault, MadTransport, Outgoing, PortHome, Received, SendFailure, Source,
+    TransportCounters,
 };
 pub use udp::Udp;

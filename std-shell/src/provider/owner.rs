@@ -43,6 +43,20 @@ impl Holder {
         Holder { name: process_name(Path::new("/proc"), pid), pid: Some(pid), ..Holder::default() }
     }
 
+    /// A process by its number.
+    pub(crate) fn of_process(pid: u32, uid: Option<u32>) -> Holder {
+        let name = process_name(Path::new("/proc"), pid);
+        Holder { pid: Some(pid), name, uid, kernel: false }
+    }
+
+    /// Who has the socket with this inode.
+    pub(crate) fn of_socket(inode: u64, uid: u32) -> Holder {
+        let root = Path::new("/proc");
+        let pid = if inode == 0 { None } else { find_process(root, inode) };
+        let name = pid.and_then(|pid| process_name(root, pid));
+        Holder { pid, name, uid: Some(uid), kernel: false }
+    }
+
     /// Who holds UDP `port` on `address`, or on a wildcard that covers it, in this thread's network
     /// namespace.
     pub fn of_udp(address: IpAddr, port: u16) -> Holder {
@@ -102,8 +116,13 @@ fn parse_line(line: &str, address: IpAddr, port: u16) -> Option<UdpSocket> {
     })
 }
 
+/// Whether a socket without a process has none: a user sees the descriptors of his own processes alone.
+pub(crate) fn may_see_all_processes() -> bool {
+    fs::read_dir("/proc/1/fd").is_ok()
+}
+
 /// Addresses are printed as 32-bit words in the host's order of octets.
-fn parse_hex_address(text: &str) -> Option<IpAddr> {
+pub(crate) fn parse_hex_address(text: &str) -> Option<IpAddr> {
     let word = |i: usize| {
         let digits = text.get(8 * i..8 * i + 8)?;
         u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)

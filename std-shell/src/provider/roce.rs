@@ -348,6 +348,10 @@ macro_rules! roce_provider {
             fn counters(&self) -> $crate::provider::TransportCounters {
                 self.0.counters()
             }
+
+            fn port_home(&self) -> $crate::provider::PortHome {
+                $crate::provider::PortHome::Host
+            }
         }
     };
 }

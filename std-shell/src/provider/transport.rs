@@ -105,6 +105,22 @@ pub trait MadTransport: Send {
 
     /// What was counted since the provider was made.
     fn counters(&self) -> TransportCounters;
+
+    /// Whose the port numbers of its addresses are, beside RDMA's.
+    fn port_home(&self) -> PortHome {
+        PortHome::Elsewhere
+    }
+}
+
+/// Whether the numbers of RDMA's port spaces can, and must, be held in the host's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortHome {
+    /// The addresses are the kernel's: the policies of [`host_ports`](crate::host_ports) apply.
+    Host,
+    /// The device takes the host's TCP port by itself (soft iWARP): that is the reservation.
+    Device,
+    /// The kernel does not know the addresses: there is nothing to hold.
+    Elsewhere,
 }
 
 impl<T: MadTransport + ?Sized> MadTransport for Box<T> {
@@ -142,6 +158,10 @@ impl<T: MadTransport + ?Sized> MadTransport for Box<T> {
 
     fn counters(&self) -> TransportCounters {
         (**self).counters()
+    }
+
+    fn port_home(&self) -> PortHome {
+        (**self).port_home()
     }
 }
 

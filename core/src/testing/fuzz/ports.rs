@@ -142,8 +142,7 @@ impl Pair<'_, '_> {
                 false
             }
             (Some(owner), 4) => self.listen(index, owner),
-            (Some(owner), 5) => self.share(index, owner),
-            (Some(owner), _) => self.relocate(index, owner),
+            (Some(owner), _) => self.share(index, owner),
         };
         self.ports.audit(&self.ids, |id| id.held.is_some().then_some((id.held, id.local)));
         if let (true, Some(before)) = (refused, &before) {
@@ -263,29 +262,6 @@ impl Pair<'_, '_> {
         self.ports.share(&mut id.held, id.local);
         assert!(id.held.reuse());
         false
-    }
-
-    fn relocate(&mut self, index: usize, owner: Owner) -> bool {
-        let (from, to) = (owner.want.local, ip(self.input.pick(&LOCALS)));
-        if from.gid.is_v4() != to.gid.is_v4() {
-            return false;
-        }
-        let wild = from.gid.is_wildcard() || self.loopback && from.gid.is_loopback();
-        match self.ports.relocate(self.ids[index].held, from, to) {
-            Ok(left) => {
-                assert!(wild || from == to);
-                self.ids[index].local = to;
-                self.owners[index] =
-                    Some(Owner { want: Want { local: to, ..owner.want }, ..owner });
-                assert_eq!(left, self.key_left(&owner));
-                false
-            }
-            Err(error) => {
-                assert_eq!(error == PortError::InUse, !wild);
-                assert!(!wild || self.records < SLOTS);
-                true
-            }
-        }
     }
 
     fn any_want(&mut self) -> Want {
