@@ -143,7 +143,8 @@ pub(crate) struct Conns<'s> {
     key: Key,
     pub(crate) config: Config,
     waits: Waits,
-    pace: Pace,
+    /// Of those who asked us, and of those whom we have asked.
+    paces: [Pace; 2],
     /// Our clock, and the latest time that the caller has brought.
     now: Instant,
     seen: Instant,
@@ -178,7 +179,7 @@ impl<'s> Conns<'s> {
             key: key.derive(3),
             config: *config,
             waits: Waits::new(&config.timers),
-            pace: Pace::default(),
+            paces: [Pace::default(); 2],
             now: Instant::ZERO,
             seen: Instant::ZERO,
             overdue: 0,

@@ -22,7 +22,7 @@ impl Conns<'_> {
         }
         picture.list(self.farewells.iter(slots).map(nth));
         self.replies.paint(picture);
-        self.pace.paint(now, picture);
+        self.paces.iter().for_each(|pace| pace.paint(now, picture));
     }
 
     /// Which of the live slots this is.

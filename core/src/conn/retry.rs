@@ -3,6 +3,7 @@
 //!
 //! Read first: IBTA 12 (timeouts and retries); facts: wire-formats §2.11, field-tests C1, C2.
 
+use super::pace::Pace;
 use super::slot::owed;
 use super::state::{Stage, Wait};
 use super::{Conns, Outcome, Verdict};
@@ -169,15 +170,17 @@ impl Conns<'_> {
         if wait.until.is_due(now) || wait.left == 0 {
             return false;
         }
-        let later = wait.after_a_beat(false);
+        let later = wait.after_a_beat();
         let waited = self.waited(&later);
         let again = self.slot(index).is_datagram()
+            || wait.is_spoilt()
             || waited >= self.waits.put_off
-            || !self.pace.may_come(waited, now)
+            || !self.pace(index).may_come(waited, now)
             // There is no other time for it.
             || self.next_repetition(index, &later) == wait.until;
-        let mut wait = wait.after_a_beat(again);
+        let mut wait = later;
         if again {
+            wait = wait.spoilt();
             wait.left -= u8::from(wait.left != UNLIMITED);
             self.owe(index, question, true);
         }
@@ -186,25 +189,31 @@ impl Conns<'_> {
         true
     }
 
+    /// That of the peers on the other side of connections like this one: who asks us cannot slow down what
+    /// we ask others.
+    fn pace(&mut self, index: usize) -> &mut Pace {
+        let active = self.slot(index).is_active();
+        &mut self.paces[usize::from(active)]
+    }
+
     /// Milliseconds from a question to its last beat.
     fn waited(&self, wait: &Wait) -> u32 {
         let first = self.waits.first_retry.as_millis();
         first.saturating_mul((1 << wait.beats()) - 1)
     }
 
-    /// The answer has come. How long it took counts if it can only be the answer to what was sent first,
-    /// and nothing has moved the next beat.
+    /// The answer has come. How long it took counts if it can only be the answer to what was sent first.
     pub(super) fn note_answer(&mut self, index: usize, wait: Wait) {
         let next = self.deadlines.of(self.table.slots(), index);
-        let Some(next) = next.filter(|&next| next != wait.until && !wait.sent_again()) else {
+        let Some(next) = next.filter(|&next| next != wait.until && !wait.is_spoilt()) else {
             return;
         };
         let now = Tick::at(self.now);
         let left = u32::try_from(next.ahead_of(now)).unwrap_or(0);
         if self.waits.put_off > 0
-            && let Some(took) = self.waited(&wait.after_a_beat(false)).checked_sub(left)
+            && let Some(took) = self.waited(&wait.after_a_beat()).checked_sub(left)
         {
-            self.pace.note(took, now);
+            self.pace(index).note(took, now);
         }
     }
 
@@ -241,7 +250,7 @@ impl Conns<'_> {
         let moved = until.ahead_of(wait.until).unsigned_abs().div_ceil(TENTH) as u16;
         let patience = wait.patience.saturating_sub(moved);
         self.deadlines.set(self.table.slots_mut(), index, next.min(until));
-        self.set_wait(index, Wait { until, patience, ..wait });
+        self.set_wait(index, Wait { until, patience, ..wait.spoilt() });
         // What we sent got through.
         self.slot_mut(index).forget_failures();
     }

@@ -142,32 +142,35 @@ pub(crate) struct Wait {
     /// How much further an MRA may move the end, in tenths of a second; not at all where the user
     /// set it.
     pub(crate) patience: u16,
-    /// Intervals so far, each twice as long as the one before, and [`AGAIN`](Wait::AGAIN).
+    /// Intervals so far, each twice as long as the one before, and [`SPOILT`](Wait::SPOILT).
     pub(crate) beats: u8,
     /// Repetitions left.
     pub(crate) left: u8,
 }
 
 impl Wait {
-    /// The question has been sent more than once.
-    const AGAIN: u8 = 0x80;
+    /// How long it takes says nothing about the peer's pace: the question has been sent again, or an MRA
+    /// has moved the beat.
+    const SPOILT: u8 = 0x80;
     const MOST_BEATS: u8 = 20;
 
     /// How many intervals have passed.
     pub(crate) const fn beats(&self) -> u32 {
-        (self.beats & !Self::AGAIN) as u32
+        (self.beats & !Self::SPOILT) as u32
     }
 
-    pub(crate) const fn sent_again(&self) -> bool {
-        self.beats & Self::AGAIN != 0
+    pub(crate) const fn is_spoilt(&self) -> bool {
+        self.beats & Self::SPOILT != 0
     }
 
-    /// One interval later, when the question is sent again or not.
-    pub(crate) const fn after_a_beat(self, again: bool) -> Wait {
-        let again = if again { Self::AGAIN } else { 0 };
-        let count = self.beats & !Self::AGAIN;
-        let count = if count < Self::MOST_BEATS { count + 1 } else { count };
-        Wait { beats: count | self.beats & Self::AGAIN | again, ..self }
+    pub(crate) const fn spoilt(self) -> Wait {
+        Wait { beats: self.beats | Self::SPOILT, ..self }
+    }
+
+    /// One interval later.
+    pub(crate) const fn after_a_beat(self) -> Wait {
+        let more = self.beats & !Self::SPOILT < Self::MOST_BEATS;
+        Wait { beats: self.beats + more as u8, ..self }
     }
 }
 
