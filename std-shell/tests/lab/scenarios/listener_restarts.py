@@ -20,8 +20,9 @@ def play(stage, provider, family):
     second = start(stage, provider, family)
     new = client(stage, family)
     second.comes_to_say("ESTABLISHED")
-    # So Linux disconnects.
+    # So Linux disconnects, some time after the kill; then it has the other connection alone.
     old.kill()
+    expect(stage.guest.becomes_true("[ $(rdma resource show cm_id | wc -l) = 1 ]", PATIENCE), "Linux does not disconnect")
     second.signal("INT")
     second.ends(0)
     second.said(LISTENING=1, CONNECT_REQUEST=1, ESTABLISHED=1, DISCONNECTED=1, COUNTERS=1)
