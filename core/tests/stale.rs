@@ -317,6 +317,8 @@ fn a_repeated_rep_gets_what_its_state_has_for_it() {
         World::new().solo(|mut solo| {
             let listener = solo.listen(7471, 0);
             let it = solo.bring(state, active);
+            // So soon the peer may send it again.
+            solo.now = solo.now + Duration::from_millis(540);
             assert_eq!(solo.hears(&it.peer, &it.peer.rep(it.comm_id)), disposition, "{state}");
             solo.says(says);
             solo.tells(&[]);
@@ -324,6 +326,26 @@ fn a_repeated_rep_gets_what_its_state_has_for_it() {
             solo.assert_clean(&[listener, it.id]);
         });
     }
+}
+
+#[test]
+fn a_rep_that_the_network_doubles_asks_for_no_patience() {
+    // Linux 6.1 over a wire that doubles packets: REP, REP, MRA, RTU within a millisecond, the RTU lost, and
+    // Linux sent its REP again after 136 s.
+    World::new().solo(|mut solo| {
+        let listener = solo.listen(7471, 0);
+        let it = solo.bring(RepRcvd, true);
+        let rep = it.peer.rep(it.comm_id);
+        for after in [0, 1, 500] {
+            solo.now = solo.now + Duration::from_millis(after);
+            assert_eq!(solo.hears(&it.peer, &rep), Disposition::Duplicate);
+            solo.says(&[]);
+        }
+        solo.now = solo.now + Duration::from_millis(100);
+        assert_eq!(solo.hears(&it.peer, &rep), Disposition::Duplicate);
+        solo.says(&["MRA"]);
+        solo.assert_clean(&[listener, it.id]);
+    });
 }
 
 /// A REQ of an InfiniBand peer, and the path it came by.

@@ -12,6 +12,7 @@ use crate::error::ConnectError;
 use crate::event::PeerParam;
 use crate::request::Route;
 use crate::stats::{Disposition, IgnoreReason, bump};
+use crate::time::{Span, Tick};
 use crate::wire::{Ece, Mad, MessageKind, RejectReason, Rep};
 
 impl Conns<'_> {
@@ -75,9 +76,13 @@ impl Conns<'_> {
                 self.owe(index, owed::REJ, true);
                 self.counters.duplicate().into()
             }
-            // The application has not answered yet.
-            Stage::RepRcvd if repeats => {
-                self.owe(index, owed::MRA, false);
+            // The application has not answered yet. A copy that comes before the peer can have sent the REP
+            // again is the network's doing: if our RTU got lost after an MRA, the peer would be patient in vain.
+            Stage::RepRcvd(since) if repeats => {
+                let soonest = Span::of_code(self.config.local_cm_response_timeout).as_millis() / 2;
+                if Tick::at(self.now).ahead_of(since) >= soonest as i32 {
+                    self.owe(index, owed::MRA, false);
+                }
                 self.counters.duplicate().into()
             }
             _ => self.counters.ignore(IgnoreReason::NotForState).into(),
@@ -125,7 +130,7 @@ impl Conns<'_> {
         self.note_answer(index, wait);
         self.sleep(index);
         self.set_owed(index, 0);
-        self.set_stage(index, Stage::RepRcvd, "REP");
+        self.set_stage(index, Stage::RepRcvd(Tick::at(self.now)), "REP");
         self.accepted(index, Outcome::Response)
     }
 
@@ -173,7 +178,7 @@ impl Conns<'_> {
     /// `establish`: owes the RTU.
     pub(crate) fn establish(&mut self, index: usize, data: &[u8]) -> Result<(), NotNow> {
         match self.slot(index).stage {
-            Stage::RepRcvd => {}
+            Stage::RepRcvd(_) => {}
             Stage::Established => return Err(NotNow::Already),
             _ => return Err(self.not_now(index)),
         }

@@ -183,7 +183,7 @@ impl Conns<'_> {
                 self.give_up(index, "destroy");
                 Farewell::Silent
             }
-            Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::SidrReqRcvd => {
+            Stage::ReqRcvd | Stage::RepRcvd(_) | Stage::RepSent(_) | Stage::SidrReqRcvd => {
                 self.refuse(index, RejectReason::CONSUMER, &[], "destroy");
                 Farewell::Once
             }

@@ -128,7 +128,7 @@ impl Conns<'_> {
                 self.enter_timewait(index, "stale");
                 None
             }
-            Stage::ReqRcvd | Stage::RepRcvd => self.give_up_on_peer(index),
+            Stage::ReqRcvd | Stage::RepRcvd(_) => self.give_up_on_peer(index),
             _ => None,
         }
     }

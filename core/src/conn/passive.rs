@@ -98,7 +98,7 @@ impl Conns<'_> {
         data: &[u8],
     ) -> Result<(), NotNow> {
         let stage = self.slot(index).stage;
-        if !matches!(stage, Stage::RepRcvd | Stage::RepSent(_)) {
+        if !matches!(stage, Stage::RepRcvd(_) | Stage::RepSent(_)) {
             self.expect_request(index)?;
         }
         let datagram = self.slot(index).is_datagram();
@@ -125,7 +125,7 @@ impl Conns<'_> {
                 self.set_stage(index, Stage::RejSent, why);
             }
             Stage::SidrReqRcvd => self.refuse_sidr(index, reason, data, why),
-            Stage::RepRcvd => {
+            Stage::RepRcvd(_) => {
                 self.owe_reject(index, reason, MessageKind::REP, data);
                 self.enter_timewait(index, why);
             }

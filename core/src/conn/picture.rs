@@ -49,6 +49,9 @@ impl ConnSlot {
             picture.put(until.ahead_of(now) as u64);
             picture.put_all([u64::from(patience), u64::from(beats), u64::from(left)]);
         }
+        if let Stage::RepRcvd(since) = self.stage {
+            picture.put(now.ahead_of(since) as u64);
+        }
         for name in [self.local_comm_id, self.remote_comm_id] {
             picture.name(u64::from(name));
         }

@@ -191,7 +191,7 @@ impl Conns<'_> {
             // Receives are posted before the REQ goes out.
             Stage::Idle => state == QpState::Init && has_route,
             Stage::ReqSent(_) => state == QpState::Init,
-            Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) | Stage::Established => true,
+            Stage::ReqRcvd | Stage::RepRcvd(_) | Stage::RepSent(_) | Stage::Established => true,
             // A datagram queue pair needs to know nothing of its peers.
             _ => slot.is_datagram(),
         };

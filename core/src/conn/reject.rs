@@ -25,7 +25,7 @@ impl Conns<'_> {
         }
         match self.slot(index).stage {
             // Nothing stood yet.
-            Stage::ReqSent(_) | Stage::ReqRcvd | Stage::RepRcvd | Stage::RepSent(_) => {
+            Stage::ReqSent(_) | Stage::ReqRcvd | Stage::RepRcvd(_) | Stage::RepSent(_) => {
                 self.take_rej(index, rej);
                 self.end_attempt(index, "REJ");
                 self.accepted(index, rejected)

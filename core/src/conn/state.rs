@@ -100,7 +100,8 @@ pub(crate) enum Stage {
     Idle,
     ReqSent(Wait),
     ReqRcvd,
-    RepRcvd,
+    /// Since when.
+    RepRcvd(Tick),
     RepSent(Wait),
     Established,
     DreqSent(Wait),
@@ -119,7 +120,7 @@ impl Stage {
             Stage::Idle => ConnState::Idle,
             Stage::ReqSent(_) => ConnState::ReqSent,
             Stage::ReqRcvd => ConnState::ReqRcvd,
-            Stage::RepRcvd => ConnState::RepRcvd,
+            Stage::RepRcvd(_) => ConnState::RepRcvd,
             Stage::RepSent(_) => ConnState::RepSent,
             Stage::Established => ConnState::Established,
             Stage::DreqSent(_) => ConnState::DreqSent,
