@@ -14,6 +14,9 @@ from nanocm import PATIENCE
 from processes import eventually
 from scenario import expect
 
+# For the nanocm that it connects to: the host's TCP port of that number is wanted, so it must not be held.
+BESIDE_TCP = ("--ports", "independent")
+
 BASE_QPN = 100_000  # far from those that Soft-RoCE counts up from 17
 
 DISCONNECTED = b"\x0e"  # the octet that says: my part in the disconnecting is done
@@ -22,9 +25,9 @@ PEER = 136  # octets of what sid's tells of a peer: a struct sockaddr_storage an
 LISTENS = 1
 
 
-def rounds(stage, connections):
+def rounds(kernel, connections):
     """How many connections it makes, one after the other round."""
-    return [connections] if stage.guest.release.kernel == "6.1" else [1, connections, connections]
+    return [connections] if kernel == "6.1" else [1, connections, connections]
 
 
 def client(stage, nanocm, port, connections, limit=60):
@@ -44,7 +47,7 @@ def client(stage, nanocm, port, connections, limit=60):
             tcp.settimeout(limit)
             if stage.guest.release.kernel == "sid":
                 introduce(tcp, server, port)
-            for done in itertools.accumulate(rounds(stage, connections)):
+            for done in itertools.accumulate(rounds(stage.guest.release.kernel, connections)):
                 keep_step(tcp, nanocm, done, limit)
             tcp.recv(1)  # its end
     return cmtime.status(PATIENCE), cmtime.output()

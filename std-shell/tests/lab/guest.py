@@ -116,7 +116,7 @@ class Guest:
 
     def check(self):
         """After a scenario: its programs are gone, and so must be all that they had; the kernel has not complained."""
-        if not self.becomes_true("! rdma resource show cm_id | grep -q .", 10):
+        if not self.becomes_true("left=$(rdma resource show cm_id) && [ -z \"$left\" ]", 10):
             raise Trouble(f"Linux still has CM identifiers: {self.shell.run('rdma resource show cm_id', 10)[1].strip()}")
         status, text = self.shell.run("dmesg -c | grep -E 'BUG|WARNING|Oops|Call Trace|blocked for more than'", 10)
         if status == 0:

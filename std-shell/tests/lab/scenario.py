@@ -69,6 +69,7 @@ def chosen(names):
 
 
 def matches(variant, name):
+    name = name.replace("_", "-")  # as the file is called
     return variant.name == name or variant.name.startswith(f"{name}-")
 
 

@@ -28,10 +28,10 @@ def play(stage, provider, family):
     guest, listens_at, connects_from = (network.guest_address(family), network.host_address(family),
                                         network.other_address(family, 1))
     # cmtime connects so many times in each round but the first; ucmatose disconnects when it has so many.
-    in_round = CONNECTIONS // len(cmtime.rounds(stage, 1)[1:] or [1])
-    by_linux = sum(cmtime.rounds(stage, in_round))
+    in_round = CONNECTIONS // len(cmtime.rounds(stage.guest.release.kernel, 1)[1:] or [1])
+    by_linux = sum(cmtime.rounds(stage.guest.release.kernel, in_round))
     ucmatose = stage.linux_server(PORT, "ucmatose", "-b", guest, "-p", PORT, "-c", CONNECTIONS, "-C", 0)
-    listener = stage.nanocm("listen", here(family, PORT), "--provider", provider, "--counters")
+    listener = stage.nanocm("listen", here(family, PORT), *cmtime.BESIDE_TCP, "--provider", provider, "--counters")
     listener.comes_to_say("LISTENING")
     with faults.netem(stage.guest, faults.TO_LINUX, *NETEM), faults.netem(stage.guest, faults.FROM_LINUX, *NETEM):
         client = stage.nanocm("connect", there(family, PORT), "--from", connects_from, "--provider", provider, "--count",

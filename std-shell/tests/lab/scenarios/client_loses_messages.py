@@ -35,7 +35,7 @@ def play(stage, provider, family):
         name = f"{'nanocm' if direction == TO_LINUX else 'Linux'}'s {lost} lost"
         with faults.loses(stage.guest, direction, lost):
             # Without --count: it is still there for what Linux repeats.
-            nanocm = stage.nanocm("listen", here(family, PORT), "--provider", provider)
+            nanocm = stage.nanocm("listen", here(family, PORT), *cmtime.BESIDE_TCP, "--provider", provider)
             nanocm.comes_to_say("LISTENING")
             connect(stage, nanocm, family, name, limit)
 
@@ -58,7 +58,7 @@ def linux_disconnects(stage, nanocm, family, name, limit):
     nanocm.ends(0)
     # cmtime disconnects at once.
     asked = nanocm.events("ESTABLISHED")[0]["time"]
-    check(nanocm, name, sum(cmtime.rounds(stage, 1)), "peer", asked, limit)
+    check(nanocm, name, sum(cmtime.rounds(stage.guest.release.kernel, 1)), "peer", asked, limit)
 
 
 def check(nanocm, name, connections, cause, asked, limit):

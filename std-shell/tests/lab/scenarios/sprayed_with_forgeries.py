@@ -27,8 +27,8 @@ REFUSED = ("no_listener", "bad_ip_cm_header", "bad_primary_path", "bad_transport
 
 
 def play(stage, provider, family):
-    rounds = sum(cmtime.rounds(stage, CONNECTIONS))
-    nanocm = stage.nanocm("listen", here(family, PORT), "--provider", provider, "--count", rounds, "--counters")
+    rounds = sum(cmtime.rounds(stage.guest.release.kernel, CONNECTIONS))
+    nanocm = stage.nanocm("listen", here(family, PORT), *cmtime.BESIDE_TCP, "--provider", provider, "--count", rounds, "--counters")
     nanocm.comes_to_say("LISTENING")
     with forge.spraying(stage.folder, network.host_address(family), PORT) as tally:
         status, text = cmtime.client(stage, nanocm, PORT, CONNECTIONS)
