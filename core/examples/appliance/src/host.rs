@@ -87,7 +87,10 @@ impl<'m> Host<'m> {
         let time = smoltcp_time(now);
         self.interface.poll_ingress_single(time, &mut port, &mut self.sockets);
         let socket = self.sockets.get_mut::<udp::Socket<'_>>(self.control);
-        if let Ok((command, from)) = socket.recv() {
+        // Another appliance's answer is no command, or two of them would answer each other for ever.
+        if let Ok((command, from)) = socket.recv()
+            && from.endpoint.port != CONTROL_PORT
+        {
             let mut copy = [0; COMMAND];
             let length = command.len().min(COMMAND);
             if let (Some(copy), Some(command)) = (copy.get_mut(..length), command.get(..length)) {
