@@ -85,7 +85,7 @@ impl Service {
 
     /// The next queue pair number of 24 bits; 0 and 1 are not for us. Peers take an old number for an old connection.
     fn queue_pair(&mut self) -> u32 {
-        self.next_qpn = (self.next_qpn + 1) & 0xff_ffff;
+        self.next_qpn = self.next_qpn.wrapping_add(1) & 0xff_ffff;
         self.next_qpn = self.next_qpn.max(2);
         self.next_qpn
     }
