@@ -15,7 +15,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use nanocm_core::port::map_words;
 use nanocm_core::wire::{MAD_LEN, Mad};
 use nanocm_core::{Cm, Config, Instant, Path, PortEvent, ScopedIp, Storage};
-use smoltcp::wire::EthernetAddress;
+use smoltcp::wire::{EthernetAddress, Ipv4Cidr};
 
 /// How many connections: 8, or as the environment said when this was built.
 const CONNECTIONS: usize = match option_env!("APPLIANCE_CONNECTIONS") {
@@ -134,10 +134,11 @@ pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) ->
     }
     let service = Service::start(cm, us.0, settings.prefix, settings.first_qpn);
     let Some(service) = service else { return false };
-    let wire = Wire { us, neighbours: Neighbours::new(), frames: Frames::default(), reps: 0 };
+    let network = Ipv4Cidr::new(settings.address, settings.prefix);
+    let wire =
+        Wire { us, neighbours: Neighbours::new(network), frames: Frames::default(), reps: 0 };
     let mut app = App { cm, service, wire, spans: Spans::default(), quit: false };
     let mut slots = Slots::new();
-    let network = (settings.address, settings.prefix);
     let mut host = Host::new(host, &mut slots, network, us.1, Port::idle(board, sent));
     app.drain(board.now(), board);
 
@@ -198,10 +199,7 @@ impl App<'_, '_> {
                 quiet = false;
             }
             if let Some(whose) = self.service.due(now) {
-                match self.wire.neighbours.find(whose) {
-                    Some(_) => self.service.found(self.cm, now, whose),
-                    None => self.wire.ask(board, whose),
-                }
+                self.wire.ask(board, whose);
                 quiet = false;
             }
             while let Some(transmit) = self.cm.poll_transmit(now, &mut mad) {

@@ -190,7 +190,7 @@ impl Service {
         let _ = cm.handle_completion(now, id, outcome);
     }
 
-    /// Whose MAC address the engine waits for, if it is known now or to be asked for again.
+    /// Whose MAC address the engine waits for, if it is to be asked for now. What is known of it may be old.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Ipv4Addr> {
         let search = self.search.as_mut().filter(|search| search.ask_at <= now)?;
         search.ask_at = now + ASK_AGAIN;
