@@ -14,12 +14,13 @@ INSTALL_LIMIT = 1800  # seconds, to compile it on a busy machine
 
 
 def printer(folder):
-    """defmt-print, compiled into that folder if this machine has none."""
+    """defmt-print, compiled into that folder if this machine has none: not optimised, which would take much longer than the
+    few lines here take to decode."""
     here = pathlib.Path(folder) / "tools" / "bin" / "defmt-print"
     found = shutil.which("defmt-print") or (str(here) if here.exists() else None)
     if found is None:
         print(f"appliance: installing defmt-print {VERSION} into {here.parent}", flush=True)
-        output(["cargo", "install", "--quiet", "--locked", "defmt-print", "--version", VERSION,
+        output(["cargo", "install", "--quiet", "--locked", "--debug", "defmt-print", "--version", VERSION,
                 "--root", str(here.parents[1])], INSTALL_LIMIT)
     return found or str(here)
 

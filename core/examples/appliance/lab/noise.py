@@ -22,6 +22,7 @@ BROADCAST = b"\xff" * 6
 IPV4, ARP = b"\x08\x00", b"\x08\x06"
 CONNECTIONS = 500
 FLOOD = 3  # seconds
+LEAST = 20_000  # frames of a flood, however slow the machine
 
 
 class Noise:
@@ -75,8 +76,8 @@ def ipv4(payload, source="10.99.0.66", protocol=17, to=board.ADDRESS, flags=0x40
     return head[:10] + plays.checksum(head) + head[12:] + payload
 
 
-def udp(payload, port=4791, length=None):
-    return struct.pack("!HHHH", 4791, port, 8 + len(payload) if length is None else length, 0) + payload
+def udp(payload, port=4791, length=None, source=4791):
+    return struct.pack("!HHHH", source, port, 8 + len(payload) if length is None else length, 0) + payload
 
 
 def gsi(mad, source="10.99.0.66", opcode=0x64, qpn=1, icrc=True):
@@ -95,6 +96,45 @@ def gsi(mad, source="10.99.0.66", opcode=0x64, qpn=1, icrc=True):
 def mad(dice, attribute, manager=7):
     """A CM message of random fields."""
     return struct.pack("!BBBBHHQHHI", 1, manager, 2, 3, 0, 0, dice.getrandbits(64), attribute, 0, 0) + dice.randbytes(232)
+
+
+def impostors(stage):
+    """REQs from addresses that no host has are not answered, nor is what comes from a control port; a REQ in the host's name from
+    another MAC address draws neither the answer nor the board's next call there."""
+    dice = random.Random(8)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(network.ETH_P_ALL)) as wire:
+        wire.bind((network.TAP, 0))
+        for source in NOBODY:
+            wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), source)))
+        wire.send(ethernet(IPV4, ipv4(udp(b"report", board.CONTROL_PORT, source=board.CONTROL_PORT), plays.HERE)))
+        wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), plays.HERE)))
+        stage.board.gains(from_nobody=len(NOBODY), no_listener=1)
+        answers = [frame for frame in waiting(wire) if frame[6:12] == BOARD_MAC and frame[12:14] == IPV4]
+    answers = [frame for frame in answers if frame[36:38] in (ROCE, CONTROL)]
+    expect(len(answers) == 1, f"{len(answers)} answers, not 1")
+    expect(answers[0][:6] != HOST_MAC, "the answer goes to the impostor")
+
+    listener = stage.nanocm("listen", network.endpoint(plays.HERE, 4420), "--count", 1)
+    listener.comes_to_say("LISTENING")
+    stage.board.tell("connect", plays.HERE, 4420)
+    stage.board.becomes(call=("ESTABLISHED", "0"))
+    stage.board.tell("disconnect")
+    listener.ends(0)
+    stage.board.becomes(connections=0)
+
+
+NOBODY = ("0.0.0.0", "255.255.255.255", "10.99.0.255", "224.0.0.1", "127.0.0.1", board.ADDRESS)
+ROCE, CONTROL = struct.pack("!H", 4791), struct.pack("!H", board.CONTROL_PORT)
+
+
+def waiting(wire):
+    """The frames that have come."""
+    wire.setblocking(False)
+    try:
+        while True:
+            yield wire.recv(2048)
+    except BlockingIOError:
+        pass
 
 
 def garbage(stage):
@@ -156,12 +196,13 @@ def under(stage, frames):
     stage.note(f"{CONNECTIONS} connections meanwhile: {noise}")
     stage.note(f"the board: {gained['frames']:,} frames, {gained.get('roce', 0):,} to the engine, of which {ignored:,} "
                f"ignored, {gained['answers_limited']:,} not answered for their number")
+    expect(gained["frames"] > LEAST, f"no noise: {gained['frames']} frames have come")
     expect(gained.get("roce", 0) == gained["received"], "not every RoCE frame is the engine's")
     expect(gained["accepted"] >= CONNECTIONS, "the board counts fewer connections than there were")
     return gained
 
 
-for play in (garbage, arp_storm, strangers):
+for play in (impostors, garbage, arp_storm, strangers):
     play.MESSAGES, play.FILTER = None, ("ether", "src", board.MAC, "and", "udp", "port", "4791")
 
-ALL = (garbage, arp_storm, strangers)
+ALL = (impostors, garbage, arp_storm, strangers)

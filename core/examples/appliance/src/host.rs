@@ -3,7 +3,6 @@
 //! CM messages don't come here: see `roce.rs`.
 
 use crate::board::Board;
-use core::net::Ipv4Addr;
 use nanocm_core::Instant;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet, SocketStorage};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
@@ -56,14 +55,14 @@ impl<'m> Host<'m> {
     pub(crate) fn new<B: Board>(
         memory: &'m mut HostMemory,
         slots: &'m mut Slots<'m>,
-        address: (Ipv4Addr, u8),
+        address: Ipv4Cidr,
         mac: EthernetAddress,
         mut port: Port<'_, B>,
     ) -> Host<'m> {
         let mut interface =
             Interface::new(Config::new(mac.into()), &mut port, smoltcp::time::Instant::ZERO);
         interface.update_ip_addrs(|addresses| {
-            let _ = addresses.push(IpCidr::Ipv4(Ipv4Cidr::new(address.0, address.1)));
+            let _ = addresses.push(IpCidr::Ipv4(address));
         });
         let Slots { sockets, command, report } = slots;
         let mut socket = udp::Socket::new(
@@ -87,7 +86,10 @@ impl<'m> Host<'m> {
         let time = smoltcp_time(now);
         self.interface.poll_ingress_single(time, &mut port, &mut self.sockets);
         let socket = self.sockets.get_mut::<udp::Socket<'_>>(self.control);
-        if let Ok((command, from)) = socket.recv() {
+        // Another appliance's answer is no command, or two of them would answer each other for ever.
+        if let Ok((command, from)) = socket.recv()
+            && from.endpoint.port != CONTROL_PORT
+        {
             let mut copy = [0; COMMAND];
             let length = command.len().min(COMMAND);
             if let (Some(copy), Some(command)) = (copy.get_mut(..length), command.get(..length)) {

@@ -22,7 +22,9 @@ pub(crate) struct Frames {
     pub(crate) sent: u32,
     /// To another MAC or IP address: a network that floods.
     pub(crate) for_others: u32,
-    /// To UDP port 4791 of ours.
+    /// To UDP port 4791 of ours, from an address that no other host has.
+    pub(crate) from_nobody: u32,
+    /// To UDP port 4791 of ours, all others.
     pub(crate) roce: u32,
     /// Messages not sent because the way to their receiver was not known; it has been asked for.
     pub(crate) no_neighbour: u32,
@@ -63,7 +65,7 @@ impl Wire {
             return Taken::Done;
         }
         match [t0, t1] {
-            ARP => match self.neighbours.hear(self.us.0, packet) {
+            ARP => match self.neighbours.hear(packet) {
                 Some(neighbour) => Taken::Neighbour(neighbour),
                 None => Taken::ForHost,
             },
@@ -89,6 +91,10 @@ impl Wire {
         let Ip::V4 { source, destination, .. } = packet.ip else { return };
         if destination != self.us.0 {
             self.frames.for_others = self.frames.for_others.wrapping_add(1);
+            return;
+        }
+        if !self.neighbours.is_host(source) {
+            self.frames.from_nobody = self.frames.from_nobody.wrapping_add(1);
             return;
         }
         self.frames.roce = self.frames.roce.wrapping_add(1);

@@ -15,7 +15,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use nanocm_core::port::map_words;
 use nanocm_core::wire::{MAD_LEN, Mad};
 use nanocm_core::{Cm, Config, Instant, Path, PortEvent, ScopedIp, Storage};
-use smoltcp::wire::EthernetAddress;
+use smoltcp::wire::{EthernetAddress, Ipv4Cidr};
 
 /// How many connections: 8, or as the environment said when this was built.
 const CONNECTIONS: usize = match option_env!("APPLIANCE_CONNECTIONS") {
@@ -74,8 +74,11 @@ pub struct Settings {
     pub prefix: u8,
     /// Our Ethernet address.
     pub mac: [u8; 6],
-    /// A number that never repeats, over resets too.
+    /// A secret number that never repeats, over resets too.
     pub seed: u64,
+    /// Where queue pair numbers start: elsewhere after each reset, since peers take an old one for an old connection. Not
+    /// made of the seed, for peers see it.
+    pub first_qpn: u32,
 }
 
 /// RAM for the engine.
@@ -110,6 +113,14 @@ pub(crate) struct App<'a, 'm> {
 pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) -> bool {
     let Memory { engine, host, received, sent } = memory;
     let us = (settings.address, EthernetAddress(settings.mac));
+    if us.0.is_unspecified()
+        || us.0.is_multicast()
+        || us.0.is_broadcast()
+        || !us.1.is_unicast()
+        || settings.prefix > 32
+    {
+        return false;
+    }
     let mut config = Config::new(settings.seed);
     config.port_range = PORT_RANGE;
     config.answers_per_second = ANSWERS;
@@ -121,13 +132,13 @@ pub fn run<B: Board>(board: &mut B, memory: &mut Memory, settings: &Settings) ->
     if !cm.handle_port_event(board.now(), event) {
         return false;
     }
-    // Peers take an old queue pair number for an old connection: it starts elsewhere after each reset.
-    let first_qpn = settings.seed as u32 >> 8;
-    let Some(service) = Service::start(cm, us.0, settings.prefix, first_qpn) else { return false };
-    let wire = Wire { us, neighbours: Neighbours::new(), frames: Frames::default(), reps: 0 };
+    let service = Service::start(cm, us.0, settings.prefix, settings.first_qpn);
+    let Some(service) = service else { return false };
+    let network = Ipv4Cidr::new(settings.address, settings.prefix);
+    let wire =
+        Wire { us, neighbours: Neighbours::new(network), frames: Frames::default(), reps: 0 };
     let mut app = App { cm, service, wire, spans: Spans::default(), quit: false };
     let mut slots = Slots::new();
-    let network = (settings.address, settings.prefix);
     let mut host = Host::new(host, &mut slots, network, us.1, Port::idle(board, sent));
     app.drain(board.now(), board);
 
@@ -188,10 +199,7 @@ impl App<'_, '_> {
                 quiet = false;
             }
             if let Some(whose) = self.service.due(now) {
-                match self.wire.neighbours.find(whose) {
-                    Some(_) => self.service.found(self.cm, now, whose),
-                    None => self.wire.ask(board, whose),
-                }
+                self.wire.ask(board, whose);
                 quiet = false;
             }
             while let Some(transmit) = self.cm.poll_transmit(now, &mut mad) {

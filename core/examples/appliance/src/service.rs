@@ -85,7 +85,7 @@ impl Service {
 
     /// The next queue pair number of 24 bits; 0 and 1 are not for us. Peers take an old number for an old connection.
     fn queue_pair(&mut self) -> u32 {
-        self.next_qpn = (self.next_qpn + 1) & 0xff_ffff;
+        self.next_qpn = self.next_qpn.wrapping_add(1) & 0xff_ffff;
         self.next_qpn = self.next_qpn.max(2);
         self.next_qpn
     }
@@ -190,7 +190,7 @@ impl Service {
         let _ = cm.handle_completion(now, id, outcome);
     }
 
-    /// Whose MAC address the engine waits for, if it is known now or to be asked for again.
+    /// Whose MAC address the engine waits for, if it is to be asked for now. What is known of it may be old.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Ipv4Addr> {
         let search = self.search.as_mut().filter(|search| search.ask_at <= now)?;
         search.ask_at = now + ASK_AGAIN;

@@ -29,8 +29,8 @@ pub(crate) const ALARM_IRQ: u8 = 19;
 /// The PLL's 200 MHz by 16: slow, but SysTick, whose 24 bits then last for 1.3 s, is read more often than that.
 const TICK: u64 = 80;
 const RELOAD: u32 = 0xff_ffff;
-/// The longest sleep.
-const SLEEP: u64 = 1_000_000_000 / TICK;
+/// The longest sleep: half of what SysTick can tell apart. Who is up later than the other half loses time.
+const SLEEP: u64 = (RELOAD as u64 + 1) / 2;
 
 /// Starts the PLL, and the clocks of the peripherals that are used.
 pub(crate) fn start_clocks() {
@@ -88,7 +88,7 @@ impl Clock {
         Instant::from_nanos(self.ticks() * TICK)
     }
 
-    /// Arms the alarm for then, or for one second at most, since the clock wants to be read. False if it is past.
+    /// Arms the alarm for then, or for [`SLEEP`] at most, since the clock wants to be read. False if it is past.
     pub(crate) fn arm(&mut self, until: Option<Instant>) -> bool {
         let now = self.ticks();
         let until = until.map_or(u64::MAX, |until| until.as_nanos().div_ceil(TICK));

@@ -82,6 +82,10 @@ impl Ethernet {
 
     /// The next frame without its FCS; its length. Those too long are skipped.
     pub(crate) fn receive(&mut self, frame: &mut [u8]) -> Option<usize> {
+        // In a flood it is never idle.
+        if MACRIS.read() & FOV != 0 {
+            self.acknowledge();
+        }
         while MACNP.read() & 0x3f != 0 {
             let first = MACDATA.read().to_le_bytes();
             let all = usize::from(u16::from_le_bytes([first[0], first[1]]));

@@ -53,14 +53,15 @@ fn main() -> ! {
         NVIC::unmask(Irq(ethernet::IRQ));
         NVIC::unmask(Irq(clock::ALARM_IRQ));
     }
-    let (Ok(address), Some(seed)) = (ADDRESS.parse::<Ipv4Addr>(), host::random()) else {
+    let random = (host::random(), host::random());
+    let (Ok(address), (Some(seed), Some(first_qpn))) = (ADDRESS.parse::<Ipv4Addr>(), random) else {
         host::exit(BAD_SETTINGS)
     };
     let memory = &raw mut MEMORY;
     // SAFETY: `main` runs once, and this is the only reference.
     let memory = unsafe { &mut *memory };
     host::print("ready");
-    let settings = Settings { address, prefix: PREFIX, mac, seed };
+    let settings = Settings { address, prefix: PREFIX, mac, seed, first_qpn: first_qpn as u32 };
     host::exit(if run(&mut board, memory, &settings) { DONE } else { BAD_SETTINGS })
 }
 
