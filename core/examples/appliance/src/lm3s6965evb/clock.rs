@@ -30,7 +30,7 @@ pub(crate) const ALARM_IRQ: u8 = 19;
 const TICK: u64 = 80;
 const RELOAD: u32 = 0xff_ffff;
 /// The longest sleep: half of what SysTick can tell apart. Who is up later than the other half loses time.
-const SLEEP: u64 = (RELOAD as u64 + 1) / 2;
+const SLEEP: u64 = RELOAD as u64 / 2;
 
 /// Starts the PLL, and the clocks of the peripherals that are used.
 pub(crate) fn start_clocks() {
