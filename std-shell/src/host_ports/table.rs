@@ -2,7 +2,7 @@
 //! socket for each number and address, counted, whoever shares it.
 
 use super::ephemeral::{Choices, Facts};
-use super::fork::Unforked;
+use super::fork::{self, Unforked};
 use super::policy::{Ephemeral, HostPortConfig};
 use super::registry::Line;
 use super::shared::SharedSocket;
@@ -42,10 +42,14 @@ pub struct Reservation {
     on: Number,
     /// Held for one peer only; others may share it.
     shareable: bool,
+    /// In a forked child nothing is held by it.
+    generation: u32,
 }
 
 #[derive(Default)]
 struct Table {
+    /// The process whose sockets these are, see [`fork::generation`].
+    generation: u32,
     config: HostPortConfig,
     /// The sockets by number: one, or a few on different addresses.
     held: BTreeMap<(Space, u16), Vec<Entry>>,
@@ -249,12 +253,20 @@ impl HostPorts {
     }
 
     fn reservation(&self, number: Number, on: Number, shareable: bool) -> Reservation {
-        Reservation { ports: self.clone(), number, on, shareable }
+        let generation = fork::generation();
+        Reservation { ports: self.clone(), number, on, shareable, generation }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         // Nothing in here panics between two changes.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = fork::generation();
+        if table.generation != generation {
+            // A forked child, which holds nothing.
+            let config = table.config;
+            *table = Table { generation, config, ..Table::default() };
+        }
+        table
     }
 }
 
@@ -414,7 +426,9 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.ports.table().release(&self.on, self.shareable);
+        if self.generation == fork::generation() {
+            self.ports.table().release(&self.on, self.shareable);
+        }
     }
 }
 
