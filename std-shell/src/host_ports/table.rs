@@ -416,7 +416,9 @@ impl Reservation {
                 socket
             }
         };
-        match socket.clone().listen(backlog) {
+        // Who is in the way is looked up without the lock.
+        drop(table);
+        match socket.listen(backlog) {
             Ok(Some(listener)) => Ok(listener),
             Ok(None) => Err(already()),
             Err(error) => Err(refused(error)),
