@@ -250,6 +250,8 @@ fn the_program_shares_a_descriptor_it_was_started_with() {
     drop(nanocm);
     tcp_works(&tcp, address);
     run("listen 127.0.0.1:8445 --ports shared-fd 9 --json").failed("EBADF", "shared-fd");
+    // No socket; and the refusal is told, though it is where that is written.
+    run("listen 127.0.0.1:8445 --ports shared-fd 1 --json").failed("ENOTSOCK", "shared-fd");
     let wrong = with_descriptor("listen 127.0.0.1:8446 --ports shared-fd 9 --json").end();
     wrong.failed("EINVAL", "shared-fd");
     let udp = "listen 127.0.0.1:8445 --ports shared-fd 9 --space udp --json";
