@@ -71,6 +71,8 @@ fn a_security_policy() {
     let told = run_with("ports check 127.0.0.1:5001 --json", forbid_bind);
     let error = told.failed("EACCES", "policy");
     assert!(error["advice"].as_str().unwrap().contains("SELinux"), "{error}");
+    let any = run_with("ports reserve 127.0.0.1:0 --json", forbid_bind);
+    any.failed("EACCES", "policy");
 }
 
 #[test]
@@ -107,6 +109,26 @@ fn a_reservation_of_another_program() {
     // Linux tells since 6.8 who it is.
     if let Some(holder) = refused.holder() {
         assert_eq!(holder.pid, Some(std::process::id()));
+    }
+}
+
+/// A listener for IPv6 alone is in nobody's way who wants an IPv4 address.
+#[test]
+fn a_reservation_beside_an_ipv6_listener() {
+    isolated!();
+    let six = bind(at("[::]:5001"), Options { v6_only: true, ..Options::default() }).unwrap();
+    six.listen(1).unwrap();
+    for (listens, cause) in [(false, "reservation"), (true, "listener")] {
+        let other = bind(at("127.0.0.1:5001"), Options::default()).unwrap();
+        if listens {
+            other.listen(1).unwrap();
+        }
+        let refused = refusal("127.0.0.1:5001");
+        // Before Linux 6.8 only a listener is seen.
+        if listens || sees_reservations() {
+            assert_eq!(refused.cause_name(), cause, "{refused}");
+            assert_eq!(refused.found().unwrap().local, at("127.0.0.1:5001"), "{refused}");
+        }
     }
 }
 
@@ -159,6 +181,12 @@ fn a_refused_bind_leaves_everything_as_it_was() {
     assert_eq!(one.state(), nanocm::State::Idle);
     drop(other);
     assert_eq!(one.bind(at("127.0.0.1:40001")).unwrap(), 40_001);
+}
+
+/// Whether this Linux tells who has a socket that is bound and does not listen.
+fn sees_reservations() -> bool {
+    let _other = bind(at("127.0.0.1:5999"), Options::default()).unwrap();
+    refusal("127.0.0.1:5999").holder().is_some()
 }
 
 /// Runs the program with what the closure does to it before.
