@@ -156,17 +156,17 @@ impl HostPorts {
             let cause = PortCause::HostShare { limit, range: facts.range };
             return Err(PortError::new(number, libc::EAGAIN, cause));
         }
-        let exhausted = || {
-            let cause = PortCause::Exhausted { range: facts.to_choose_from() };
-            PortError::new(number, libc::EAGAIN, cause)
-        };
+        let range = facts.to_choose_from();
         if search.tries < TRIES && config.ephemeral == Ephemeral::Bitmap {
             search.tries += 1;
             let odd_only = config.host_share.is_none();
-            return choices.next(facts, search.random(), odd_only).ok_or_else(exhausted);
+            let next = choices.next(facts, search.random(), odd_only);
+            drop(table);
+            return next.ok_or_else(|| search.exhausted(number, range));
         }
         if search.host_tries >= HOST_TRIES || wanted.is_some() {
-            return Err(exhausted());
+            drop(table);
+            return Err(search.exhausted(number, range));
         }
         // The host knows best; it takes its time.
         search.host_tries += 1;
@@ -193,7 +193,14 @@ impl HostPorts {
         drop(table);
         match done {
             Ok(on) => Ok(Some(self.reservation(number, on, shareable))),
-            Err(Refused::Host(error)) if is_of_this_number(&error) => Ok(None),
+            Err(Refused::Host(error)) if is_of_this_number(&error) => {
+                if error.raw_os_error() == Some(libc::EADDRINUSE) {
+                    search.taken = true;
+                } else {
+                    search.denied = Some((number, error));
+                }
+                Ok(None)
+            }
             Err(refused) => Err(refused.explain(&number)),
         }
     }
@@ -280,16 +287,29 @@ pub(crate) struct Search {
     host_tries: u32,
     /// A number that the host has given, and the socket that holds it.
     given: Option<(Unforked, u16)>,
+    /// The host has refused numbers because others have them.
+    taken: bool,
+    /// And one because it may not be had.
+    denied: Option<(Number, io::Error)>,
 }
 
 impl Search {
     pub(crate) fn new() -> Search {
-        Search { tries: 0, host_tries: 0, given: None }
+        Search { tries: 0, host_tries: 0, given: None, taken: false, denied: None }
     }
 
     /// The number is not wanted after all.
     pub(crate) fn discard(&mut self) {
         self.given = None;
+    }
+
+    /// None is left to try.
+    fn exhausted(&self, number: &Number, range: (u16, u16)) -> PortError {
+        match &self.denied {
+            // Not for want of numbers.
+            Some((denied, error)) if !self.taken => why::refused(denied, error),
+            _ => PortError::new(number, libc::EAGAIN, PortCause::Exhausted { range }),
+        }
     }
 
     /// Where to look next: near the last place a few times, then somewhere else.

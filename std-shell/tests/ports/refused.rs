@@ -83,6 +83,9 @@ fn a_privileged_port() {
     assert!(error["advice"].as_str().unwrap().contains("ip_unprivileged_port_start"), "{error}");
     let told = run_with("listen 127.0.0.1:445 --json", drop_bind_capability);
     told.failed("EACCES", "privileged");
+    // Nor is a range exhausted of which none may be had.
+    let range = refusal_of_a_privileged_range();
+    assert_eq!((range.cause_name(), range.errno), ("privileged", libc::EACCES), "{range}");
     // The bound is the namespace's.
     std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "400").unwrap();
     run_with("ports check 127.0.0.1:445 --json", drop_bind_capability).with(0);
@@ -181,6 +184,22 @@ fn a_refused_bind_leaves_everything_as_it_was() {
     assert_eq!(one.state(), nanocm::State::Idle);
     drop(other);
     assert_eq!(one.bind(at("127.0.0.1:40001")).unwrap(), 40_001);
+}
+
+/// In a thread without CAP_NET_BIND_SERVICE.
+fn refusal_of_a_privileged_range() -> PortError {
+    let without = || {
+        // SAFETY: of this thread alone.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_SECUREBITS, 0), 0);
+            assert_eq!(libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534), 0);
+        }
+        let mut config = nanocm::host_ports::HostPortConfig::default();
+        config.range = Some((600, 700));
+        let ports = HostPorts::new(config);
+        ports.reserve(Space::Tcp, at("127.0.0.1:0")).expect_err("it is privileged")
+    };
+    std::thread::spawn(without).join().unwrap()
 }
 
 /// Whether this Linux tells who has a socket that is bound and does not listen.
