@@ -2,8 +2,8 @@
 //! listen is in no table of Linux before 6.8, and "bind fails, but ss shows nothing" is hard to
 //! explain.
 //!
-//! A file for each process, locked for as long as it lives: `$XDG_RUNTIME_DIR/nanocm/PID`, for root
-//! `/run/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank
+//! A file for each process, locked for as long as it lives: for root `/run/nanocm/PID`, else
+//! `$XDG_RUNTIME_DIR/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank
 //! when it is free again. Where it cannot be written nothing else suffers.
 //!
 //! Read first: field tests, H8.
@@ -238,7 +238,8 @@ fn folders() -> Vec<PathBuf> {
     let roots = (uid() == 0).then(|| PathBuf::from(ROOTS));
     // Root of a user namespace of its own has no /run.
     let last = PathBuf::from(format!("/tmp/nanocm-{}", uid()));
-    own.into_iter().chain(roots).chain([last]).collect()
+    // Root's own folder nobody else could read.
+    roots.into_iter().chain(own).chain([last]).collect()
 }
 
 fn uid() -> u32 {
