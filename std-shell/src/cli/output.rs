@@ -176,6 +176,7 @@ pub(crate) fn errno_name(errno: i32) -> String {
         libc::EMFILE => "EMFILE",
         libc::ENOSPC => "ENOSPC",
         libc::EPIPE => "EPIPE",
+        libc::ENOTSOCK => "ENOTSOCK",
         libc::EMSGSIZE => "EMSGSIZE",
         libc::EPROTONOSUPPORT => "EPROTONOSUPPORT",
         libc::EOPNOTSUPP => "EOPNOTSUPP",

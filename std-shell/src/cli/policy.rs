@@ -6,10 +6,10 @@ use super::args::Address;
 use super::output::{Failure, Stop, errno, errno_of, words};
 use nanocm::host_ports::{HostPortConfig, PortPolicy};
 use nanocm::{Cm, PortSpace};
-use socket2::{Socket, Type};
+use socket2::{SockRef, Socket, Type};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, RawFd};
 use std::str::FromStr;
 
 /// As on the command line.
@@ -84,12 +84,16 @@ pub(crate) fn take_shared(ports: Option<Ports>) -> Result<Option<Socket>, Stop> 
     if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(failed(std::io::Error::last_os_error()).into());
     }
-    // SAFETY: it is open, and nobody else in this program has it: what we open ourselves comes
-    // later.
-    let socket = unsafe { Socket::from_raw_fd(fd) };
-    let is_tcp = socket.r#type().map_err(failed)? == Type::STREAM;
-    match socket.local_addr().map_err(failed)?.as_socket() {
-        Some(address) if is_tcp && address.port() != 0 => Ok(Some(socket)),
+    // SAFETY: it is open, and stays so.
+    let lent = unsafe { BorrowedFd::borrow_raw(fd) };
+    // What is no socket may be our standard output: it is not ours to close.
+    let is_tcp = SockRef::from(&lent).r#type().map_err(failed)? == Type::STREAM;
+    match SockRef::from(&lent).local_addr().map_err(failed)?.as_socket() {
+        Some(address) if is_tcp && address.port() != 0 => {
+            // SAFETY: it is open, and nobody else in this program has it: what we open ourselves
+            // comes later.
+            Ok(Some(unsafe { Socket::from_raw_fd(fd) }))
+        }
         _ => {
             let message = format!("descriptor {fd} is no TCP socket that is bound to a port");
             Err(Failure::new(errno::EINVAL, "shared-fd", message).into())

@@ -104,7 +104,7 @@ fn parse_range(text: &str) -> Option<(u16, u16)> {
     (low <= high).then_some((low, high))
 }
 
-/// The numbers of a port space that we hold or have found taken.
+/// The numbers of a port space that we hold.
 pub(super) struct Choices {
     held: Box<[u64; WORDS]>,
     /// How many of the range.

@@ -5,7 +5,9 @@
 //! reserved, and nothing of this is closed twice.
 //!
 //! Descriptors are opened and closed inside a *section*, for which `fork` waits: none slips
-//! through. A child that is made without `fork` (a bare `clone`) is not helped.
+//! through. A child that is made without `fork` (a bare `clone`) is not helped. A child of a process
+//! with threads may drop what it has inherited, without a lock that a lost thread may have had; as
+//! always, little else before it execs.
 //!
 //! Owns the system calls for it, and so some `unsafe`. Read first: pthread_atfork(3); field tests,
 //! H9.
@@ -34,6 +36,13 @@ static READ: AtomicI32 = AtomicI32::new(-1);
 static WRITE: AtomicI32 = AtomicI32::new(-1);
 /// A parent waits no longer than that, whatever its child is doing.
 const PATIENCE_MS: libc::c_int = 1000;
+const INTERRUPTIONS: u32 = 1000;
+
+/// How many forks lie between the first process and this one: what another one has made is not this
+/// one's.
+pub(super) fn generation() -> u32 {
+    GENERATION.load(SeqCst)
+}
 
 /// A descriptor that no forked child keeps.
 #[derive(Debug)]
@@ -49,7 +58,7 @@ impl Unforked {
         let _section = Section::enter();
         let fd = make()?;
         mark(fd.as_fd(), true);
-        Ok(Unforked { fd: Some(fd), generation: GENERATION.load(SeqCst) })
+        Ok(Unforked { fd: Some(fd), generation: generation() })
     }
 
     /// The descriptor, which a child does keep from now on. `None` in a child.
@@ -66,7 +75,7 @@ impl Unforked {
     }
 
     fn is_ours(&self) -> bool {
-        self.generation == GENERATION.load(SeqCst)
+        self.generation == generation()
     }
 
     fn take(&mut self) -> Option<OwnedFd> {
@@ -157,7 +166,14 @@ extern "C" fn in_parent() {
         unsafe {
             let errno = *libc::__errno_location();
             libc::close(write);
-            libc::poll(&raw mut fds, 1, PATIENCE_MS);
+            // Signals begin it anew, but not for ever.
+            for _ in 0..INTERRUPTIONS {
+                if libc::poll(&raw mut fds, 1, PATIENCE_MS) >= 0
+                    || *libc::__errno_location() != libc::EINTR
+                {
+                    break;
+                }
+            }
             libc::close(read);
             *libc::__errno_location() = errno;
         }

@@ -53,6 +53,13 @@ pub fn look(number: &Number) -> Vec<Found> {
     let in_the_way = sockets.iter().filter(|socket| in_the_way(number, socket));
     let mut kinds: Vec<_> =
         in_the_way.map(|socket| (classify(number, socket, &listening), socket)).collect();
+    // The tables do not say of an IPv6 wildcard whether it stands for IPv4 too. Beside a socket that
+    // is certainly in the way, it does not.
+    let may_be =
+        |socket: &Line| number.local.gid.is_v4() && socket.local.ip() == Ipv6Addr::UNSPECIFIED;
+    if kinds.iter().any(|(what, socket)| *what <= What::Bound && !may_be(socket)) {
+        kinds.retain(|(_, socket)| !may_be(socket));
+    }
     kinds.sort_by_key(|(what, _)| *what);
     // A service may have many connections; looking for whose they are takes long.
     kinds.truncate(MOST);

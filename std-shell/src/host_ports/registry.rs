@@ -2,13 +2,13 @@
 //! listen is in no table of Linux before 6.8, and "bind fails, but ss shows nothing" is hard to
 //! explain.
 //!
-//! A file for each process, locked for as long as it lives: `$XDG_RUNTIME_DIR/nanocm/PID`, for root
-//! `/run/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank
+//! A file for each process, locked for as long as it lives: for root `/run/nanocm/PID`, else
+//! `$XDG_RUNTIME_DIR/nanocm/PID`, else `/tmp/nanocm-UID/PID`. A line of fixed length for each number, blank
 //! when it is free again. Where it cannot be written nothing else suffers.
 //!
 //! Read first: field tests, H8.
 
-use super::fork::Unforked;
+use super::fork::{self, Unforked};
 use super::map::Map;
 use super::{Number, Space};
 use crate::provider::Holder;
@@ -29,7 +29,11 @@ const CHUNK: usize = 1 << 16;
 
 /// A line of this process's file; blank again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Line(Option<u32>);
+pub(super) struct Line {
+    number: Option<u32>,
+    /// In a forked child it is the parent's.
+    generation: u32,
+}
 
 /// One number that some process holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,30 +60,28 @@ struct Own {
 impl Line {
     pub(super) fn write(number: &Number) -> Line {
         let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if !own.is_open() {
-            return Line(None);
-        }
-        let Some(line) = own.free.pop().or_else(|| own.new_line()) else { return Line(None) };
+        let free = if own.is_open() { own.free.pop().or_else(|| own.new_line()) } else { None };
+        let line = Line { number: free, generation: fork::generation() };
+        let Some(free) = free else { return line };
         let flag = if number.v6_only { " v6only" } else { "" };
         let mut text = [b' '; LINE];
         text[LINE - 1] = b'\n';
         let (space, address) = (number.space.name(), number.address());
         // Longer than any line can be.
         let _ = write!(&mut text[..LINE - 1], "{space} {address} {}{flag}", own.namespace);
-        own.map.write(line as usize * LINE, &text);
-        Line(Some(line))
+        own.map.write(free as usize * LINE, &text);
+        line
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let Some(line) = self.0 else { return };
+        let Some(line) = self.number.filter(|_| self.generation == fork::generation()) else {
+            return;
+        };
         let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-        // In a forked child it is the parent's.
-        if own.file.as_ref().is_some_and(|file| file.get().is_some()) {
-            own.map.write(line as usize * LINE, b" ");
-            own.free.push(line);
-        }
+        own.map.write(line as usize * LINE, b" ");
+        own.free.push(line);
     }
 }
 
@@ -236,7 +238,8 @@ fn folders() -> Vec<PathBuf> {
     let roots = (uid() == 0).then(|| PathBuf::from(ROOTS));
     // Root of a user namespace of its own has no /run.
     let last = PathBuf::from(format!("/tmp/nanocm-{}", uid()));
-    own.into_iter().chain(roots).chain([last]).collect()
+    // Root's own folder nobody else could read.
+    roots.into_iter().chain(own).chain([last]).collect()
 }
 
 fn uid() -> u32 {

@@ -7,7 +7,7 @@
 //!
 //! Read first: field tests, H4.
 
-use super::socket;
+use super::{fork, socket};
 use socket2::{SockAddr, SockRef};
 use std::fmt;
 use std::io;
@@ -46,11 +46,13 @@ pub(crate) struct SharedSocket {
     listener: TcpListener,
     /// Whether there is a TCP side.
     listens: AtomicBool,
+    /// A forked child has copies of both, and ends neither.
+    generation: u32,
 }
 
 impl From<TcpListener> for SharedTcpListener {
     fn from(listener: TcpListener) -> SharedTcpListener {
-        SharedTcpListener(Arc::new(SharedSocket { listener, listens: AtomicBool::new(true) }))
+        SharedTcpListener(Arc::new(SharedSocket::new(listener, true)))
     }
 }
 
@@ -89,20 +91,32 @@ impl AsFd for SharedTcpListener {
 
 impl Drop for SharedTcpListener {
     fn drop(&mut self) {
-        self.0.listens.store(false, SeqCst);
-        // Alone: it is closed in a moment.
-        if Arc::strong_count(&self.0) > 1
-            && let Err(error) = self.0.stop_listening()
-        {
+        if self.0.generation != fork::generation() {
+            return;
+        }
+        let stopped = if Arc::strong_count(&self.0) > 1 {
+            self.0.stop_listening()
+        } else {
+            // It is closed in a moment; but a child may have a copy, and accepts from it nobody.
+            SockRef::from(&self.0.listener).shutdown(Shutdown::Read)
+        };
+        if let Err(error) = stopped {
             log::warn!("a TCP port is not held for RDMA any more: {error}");
         }
+        // Not before: another TCP side would be shut down with this one.
+        self.0.listens.store(false, SeqCst);
     }
 }
 
 impl SharedSocket {
+    fn new(listener: TcpListener, listens: bool) -> SharedSocket {
+        let listens = AtomicBool::new(listens);
+        SharedSocket { listener, listens, generation: fork::generation() }
+    }
+
     /// From a socket that is bound only.
     pub(super) fn of_reservation(fd: OwnedFd) -> SharedSocket {
-        SharedSocket { listener: fd.into(), listens: AtomicBool::new(false) }
+        SharedSocket::new(fd.into(), false)
     }
 
     pub(crate) fn listener(&self) -> &TcpListener {

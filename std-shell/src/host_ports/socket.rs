@@ -11,26 +11,22 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Binds a socket to the number. `beside`: our own sockets on addresses that this one overlaps
-/// with; they make way for it, and for nobody else.
+/// with; they make way for it. (For three system calls they would for anybody else with
+/// SO_REUSEADDR, too: Linux has no way to mean a single socket.)
 pub(super) fn reserve(number: &Number, beside: &[BorrowedFd<'_>]) -> io::Result<Unforked> {
     Unforked::open(|| {
         let address = number.address();
         let socket = new(number)?;
         let name = SockAddr::from(address);
-        if number.space == Space::Udp {
+        if !beside.is_empty() {
+            bind_beside(&socket, &name, beside)?;
+        } else if number.space == Space::Udp {
             socket.bind(&name)?;
-            make_deaf(&socket, address)?;
-        } else if beside.is_empty() {
-            bind(&socket, &name)?;
         } else {
-            for other in beside {
-                SockRef::from(other).set_reuse_address(true)?;
-            }
-            let bound = bind_with_reuse(&socket, &name);
-            for other in beside {
-                SockRef::from(other).set_reuse_address(false)?;
-            }
-            bound?;
+            bind(&socket, &name)?;
+        }
+        if number.space == Space::Udp {
+            make_deaf(&socket, address)?;
         }
         Ok(OwnedFd::from(socket))
     })
@@ -71,6 +67,16 @@ pub(super) fn bind(socket: &Socket, name: &SockAddr) -> io::Result<()> {
         }
         done => done,
     }
+}
+
+fn bind_beside(socket: &Socket, name: &SockAddr, beside: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let make_way =
+        |way: bool| beside.iter().try_for_each(|other| SockRef::from(other).set_reuse_address(way));
+    socket.set_reuse_address(true)?;
+    let bound = make_way(true).and_then(|()| socket.bind(name));
+    make_way(false)?;
+    socket.set_reuse_address(false)?;
+    bound
 }
 
 fn bind_with_reuse(socket: &Socket, name: &SockAddr) -> io::Result<()> {

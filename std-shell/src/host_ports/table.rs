@@ -2,7 +2,7 @@
 //! socket for each number and address, counted, whoever shares it.
 
 use super::ephemeral::{Choices, Facts};
-use super::fork::Unforked;
+use super::fork::{self, Unforked};
 use super::policy::{Ephemeral, HostPortConfig};
 use super::registry::Line;
 use super::shared::SharedSocket;
@@ -42,10 +42,14 @@ pub struct Reservation {
     on: Number,
     /// Held for one peer only; others may share it.
     shareable: bool,
+    /// In a forked child nothing is held by it.
+    generation: u32,
 }
 
 #[derive(Default)]
 struct Table {
+    /// The process whose sockets these are, see [`fork::generation`].
+    generation: u32,
     config: HostPortConfig,
     /// The sockets by number: one, or a few on different addresses.
     held: BTreeMap<(Space, u16), Vec<Entry>>,
@@ -152,17 +156,17 @@ impl HostPorts {
             let cause = PortCause::HostShare { limit, range: facts.range };
             return Err(PortError::new(number, libc::EAGAIN, cause));
         }
-        let exhausted = || {
-            let cause = PortCause::Exhausted { range: facts.to_choose_from() };
-            PortError::new(number, libc::EAGAIN, cause)
-        };
+        let range = facts.to_choose_from();
         if search.tries < TRIES && config.ephemeral == Ephemeral::Bitmap {
             search.tries += 1;
             let odd_only = config.host_share.is_none();
-            return choices.next(facts, search.random(), odd_only).ok_or_else(exhausted);
+            let next = choices.next(facts, search.random(), odd_only);
+            drop(table);
+            return next.ok_or_else(|| search.exhausted(number, range));
         }
         if search.host_tries >= HOST_TRIES || wanted.is_some() {
-            return Err(exhausted());
+            drop(table);
+            return Err(search.exhausted(number, range));
         }
         // The host knows best; it takes its time.
         search.host_tries += 1;
@@ -189,7 +193,14 @@ impl HostPorts {
         drop(table);
         match done {
             Ok(on) => Ok(Some(self.reservation(number, on, shareable))),
-            Err(Refused::Host(error)) if is_of_this_number(&error) => Ok(None),
+            Err(Refused::Host(error)) if is_of_this_number(&error) => {
+                if error.raw_os_error() == Some(libc::EADDRINUSE) {
+                    search.taken = true;
+                } else {
+                    search.denied = Some((number, error));
+                }
+                Ok(None)
+            }
             Err(refused) => Err(refused.explain(&number)),
         }
     }
@@ -249,12 +260,20 @@ impl HostPorts {
     }
 
     fn reservation(&self, number: Number, on: Number, shareable: bool) -> Reservation {
-        Reservation { ports: self.clone(), number, on, shareable }
+        let generation = fork::generation();
+        Reservation { ports: self.clone(), number, on, shareable, generation }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         // Nothing in here panics between two changes.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = fork::generation();
+        if table.generation != generation {
+            // A forked child, which holds nothing.
+            let config = table.config;
+            *table = Table { generation, config, ..Table::default() };
+        }
+        table
     }
 }
 
@@ -268,16 +287,29 @@ pub(crate) struct Search {
     host_tries: u32,
     /// A number that the host has given, and the socket that holds it.
     given: Option<(Unforked, u16)>,
+    /// The host has refused numbers because others have them.
+    taken: bool,
+    /// And one because it may not be had.
+    denied: Option<(Number, io::Error)>,
 }
 
 impl Search {
     pub(crate) fn new() -> Search {
-        Search { tries: 0, host_tries: 0, given: None }
+        Search { tries: 0, host_tries: 0, given: None, taken: false, denied: None }
     }
 
     /// The number is not wanted after all.
     pub(crate) fn discard(&mut self) {
         self.given = None;
+    }
+
+    /// None is left to try.
+    fn exhausted(&self, number: &Number, range: (u16, u16)) -> PortError {
+        match &self.denied {
+            // Not for want of numbers.
+            Some((denied, error)) if !self.taken => why::refused(denied, error),
+            _ => PortError::new(number, libc::EAGAIN, PortCause::Exhausted { range }),
+        }
     }
 
     /// Where to look next: near the last place a few times, then somewhere else.
@@ -404,7 +436,9 @@ impl Reservation {
                 socket
             }
         };
-        match socket.clone().listen(backlog) {
+        // Who is in the way is looked up without the lock.
+        drop(table);
+        match socket.listen(backlog) {
             Ok(Some(listener)) => Ok(listener),
             Ok(None) => Err(already()),
             Err(error) => Err(refused(error)),
@@ -414,7 +448,9 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.ports.table().release(&self.on, self.shareable);
+        if self.generation == fork::generation() {
+            self.ports.table().release(&self.on, self.shareable);
+        }
     }
 }
 

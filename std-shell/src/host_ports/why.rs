@@ -100,7 +100,9 @@ fn in_the_way(number: &Number) -> PortCause {
 fn denied(number: &Number) -> PortCause {
     let start = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
     let start = start.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024);
-    if number.port < start { PortCause::Privileged { start } } else { PortCause::Policy }
+    // Any port is never one of those.
+    let privileged = (1..start).contains(&number.port);
+    if privileged { PortCause::Privileged { start } } else { PortCause::Policy }
 }
 
 impl PortError {

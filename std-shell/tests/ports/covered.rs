@@ -3,9 +3,10 @@
 
 use crate::isolated;
 use crate::world::{assert_free, assert_held, at, cm, id};
-use nanocm::host_ports::PortPolicy;
+use nanocm::host_ports::{HostPorts, PortPolicy, Space};
 use nanocm::provider::MemNet;
 use nanocm::{Capacity, Cm, Config, Drive, IdOption, PortSpace, State};
+use std::net::TcpListener;
 
 #[test]
 fn a_number_is_held_once_until_the_last_one_leaves() {
@@ -44,6 +45,20 @@ fn a_wildcard_and_an_address_share_a_number_in_either_order() {
         }
         assert_free(at("0.0.0.0:5001"));
     }
+}
+
+/// The one that made way is as strong as before, once the wider one has gone or could not be had.
+#[test]
+fn who_made_way_does_so_no_longer() {
+    isolated!();
+    let ports = HostPorts::default();
+    let held = ports.reserve(Space::Tcp, at("127.0.0.1:5001")).unwrap();
+    drop(ports.reserve(Space::Tcp, at("0.0.0.0:5001")).unwrap());
+    assert_held(at("127.0.0.1:5001"));
+    let other = TcpListener::bind("127.0.0.2:5001").unwrap();
+    ports.reserve(Space::Tcp, at("0.0.0.0:5001")).expect_err("somebody listens");
+    assert_held(at("127.0.0.1:5001"));
+    drop((held, other));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::isolated;
 use crate::process::run;
 use crate::world::{assert_free, assert_held, at, cm, id};
-use nanocm::host_ports::{HostPorts, Space};
+use nanocm::host_ports::{HostPorts, Space, registered};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -35,7 +35,9 @@ impl Drop for Child {
         // SAFETY: our own child.
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
-            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+            while libc::waitpid(self.0, std::ptr::null_mut(), 0) < 0 {
+                assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINTR));
+            }
         }
     }
 }
@@ -112,6 +114,95 @@ fn a_child_may_drop_what_it_has_inherited() {
     assert_free(at("127.0.0.1:5001"));
     // SAFETY: our own child.
     unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+}
+
+/// Runs in a forked child what says yes or no.
+fn in_child(run: impl FnOnce() -> bool) -> bool {
+    let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+    // SAFETY: the child has what its closure needs; glibc's allocator is usable after a fork.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let _ = theirs.write_all(&[u8::from(run())]);
+        // SAFETY: ends at once, without the parent's handlers.
+        unsafe { libc::_exit(0) };
+    }
+    let child = Child(pid);
+    ours.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut said = [0];
+    ours.read_exact(&mut said).expect("the child does not hang");
+    drop(child);
+    said == [1]
+}
+
+#[test]
+fn a_child_does_not_count_on_what_its_parent_holds() {
+    isolated!();
+    let ports = HostPorts::default();
+    let held = ports.reserve(Space::Tcp, at("127.0.0.1:5001")).unwrap();
+    assert!(in_child(|| ports.reserve(Space::Tcp, at("127.0.0.1:5001")).is_err()));
+    drop(held);
+    // Nor does the list that the child begins lose a line to what it has inherited.
+    let held = ports.reserve(Space::Tcp, at("127.0.0.1:5001")).unwrap();
+    assert!(in_child(|| {
+        let own = ports.reserve(Space::Tcp, at("127.0.0.1:5002")).unwrap();
+        drop(held);
+        let pid = std::process::id();
+        let listed = registered().into_iter().filter(|one| one.holder.pid == Some(pid)).count();
+        drop(own);
+        listed == 1
+    }));
+}
+
+#[test]
+fn a_child_of_a_process_with_threads_may_drop_what_it_has_inherited() {
+    isolated!();
+    let ports = HostPorts::default();
+    let busy = ports.clone();
+    let end = Instant::now() + Duration::from_secs(1);
+    let thread = std::thread::spawn(move || {
+        while Instant::now() < end {
+            drop(busy.reserve(Space::Tcp, at("127.0.0.1:5001")).unwrap());
+        }
+    });
+    while Instant::now() < end {
+        let held = ports.reserve(Space::Tcp, at("127.0.0.1:5002")).unwrap();
+        assert!(in_child(move || {
+            drop(held);
+            true
+        }));
+    }
+    thread.join().unwrap();
+}
+
+#[test]
+fn signals_do_not_let_fork_return_before_the_child_has_closed_its_copies() {
+    isolated!();
+    extern "C" fn ignore(_: libc::c_int) {}
+    let ports = HostPorts::default();
+    let all = (6000..6800).map(|port| ports.reserve(Space::Tcp, ([127, 0, 0, 1], port).into()));
+    let mut all: Vec<_> = all.collect::<Result<_, _>>().unwrap();
+    let every = libc::timeval { tv_sec: 0, tv_usec: 100 };
+    let timer = libc::itimerval { it_interval: every, it_value: every };
+    // SAFETY: a handler that does nothing.
+    unsafe {
+        libc::signal(libc::SIGALRM, ignore as *const () as libc::sighandler_t);
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
+    for held in all.drain(..100) {
+        let address = held.number().address();
+        // SAFETY: the child does nothing.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            loop {
+                // SAFETY: no memory.
+                unsafe { libc::pause() };
+            }
+        }
+        let child = Child(pid);
+        drop(held);
+        assert_free(address);
+        drop(child);
+    }
 }
 
 #[test]

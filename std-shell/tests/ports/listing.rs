@@ -1,9 +1,11 @@
 //! `nanocm ports`.
 
 use crate::isolated;
-use crate::process::{run, start};
+use crate::process::{run, start, start_as};
 use crate::world::{assert_free, assert_held, at};
+use nanocm::host_ports::registered;
 use std::net::TcpListener;
+use std::process::Command;
 
 #[test]
 fn a_request_of_two_whose_second_is_taken_holds_nothing() {
@@ -49,6 +51,30 @@ fn what_is_reserved_is_listed_while_it_is() {
     holder.end().with(0);
     assert!(run("ports list --json").lines.is_empty());
     assert_free(at("127.0.0.1:5001"));
+}
+
+/// Root's, whatever a login has set; only root can play somebody else.
+#[test]
+fn what_root_reserves_is_listed_for_everybody() {
+    isolated!();
+    let is_root = std::fs::read_to_string("/proc/self/uid_map");
+    if !is_root.is_ok_and(|map| map.contains("4294967295")) {
+        return;
+    }
+    let own = std::env::temp_dir().join(format!("nanocm-test-{}", std::process::id()));
+    std::fs::create_dir(&own).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_nanocm"));
+    program.env("XDG_RUNTIME_DIR", &own);
+    let mut holder = start_as(&mut program, "ports reserve 127.0.0.1:5001 --json");
+    holder.event("RESERVED");
+    std::fs::remove_dir(&own).expect("nothing is in it");
+    let listed = std::thread::spawn(|| {
+        // SAFETY: of this thread alone.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) }, 0);
+        registered()
+    });
+    let listed = listed.join().unwrap();
+    assert!(listed.iter().any(|one| one.holder.pid == Some(holder.pid())), "{listed:?}");
 }
 
 #[test]

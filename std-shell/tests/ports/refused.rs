@@ -71,6 +71,8 @@ fn a_security_policy() {
     let told = run_with("ports check 127.0.0.1:5001 --json", forbid_bind);
     let error = told.failed("EACCES", "policy");
     assert!(error["advice"].as_str().unwrap().contains("SELinux"), "{error}");
+    let any = run_with("ports reserve 127.0.0.1:0 --json", forbid_bind);
+    any.failed("EACCES", "policy");
 }
 
 #[test]
@@ -81,6 +83,9 @@ fn a_privileged_port() {
     assert!(error["advice"].as_str().unwrap().contains("ip_unprivileged_port_start"), "{error}");
     let told = run_with("listen 127.0.0.1:445 --json", drop_bind_capability);
     told.failed("EACCES", "privileged");
+    // Nor is a range exhausted of which none may be had.
+    let range = refusal_of_a_privileged_range();
+    assert_eq!((range.cause_name(), range.errno), ("privileged", libc::EACCES), "{range}");
     // The bound is the namespace's.
     std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "400").unwrap();
     run_with("ports check 127.0.0.1:445 --json", drop_bind_capability).with(0);
@@ -107,6 +112,26 @@ fn a_reservation_of_another_program() {
     // Linux tells since 6.8 who it is.
     if let Some(holder) = refused.holder() {
         assert_eq!(holder.pid, Some(std::process::id()));
+    }
+}
+
+/// A listener for IPv6 alone is in nobody's way who wants an IPv4 address.
+#[test]
+fn a_reservation_beside_an_ipv6_listener() {
+    isolated!();
+    let six = bind(at("[::]:5001"), Options { v6_only: true, ..Options::default() }).unwrap();
+    six.listen(1).unwrap();
+    for (listens, cause) in [(false, "reservation"), (true, "listener")] {
+        let other = bind(at("127.0.0.1:5001"), Options::default()).unwrap();
+        if listens {
+            other.listen(1).unwrap();
+        }
+        let refused = refusal("127.0.0.1:5001");
+        // Before Linux 6.8 only a listener is seen.
+        if listens || sees_reservations() {
+            assert_eq!(refused.cause_name(), cause, "{refused}");
+            assert_eq!(refused.found().unwrap().local, at("127.0.0.1:5001"), "{refused}");
+        }
     }
 }
 
@@ -159,6 +184,28 @@ fn a_refused_bind_leaves_everything_as_it_was() {
     assert_eq!(one.state(), nanocm::State::Idle);
     drop(other);
     assert_eq!(one.bind(at("127.0.0.1:40001")).unwrap(), 40_001);
+}
+
+/// In a thread without CAP_NET_BIND_SERVICE.
+fn refusal_of_a_privileged_range() -> PortError {
+    let without = || {
+        // SAFETY: of this thread alone.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_SECUREBITS, 0), 0);
+            assert_eq!(libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534), 0);
+        }
+        let mut config = nanocm::host_ports::HostPortConfig::default();
+        config.range = Some((600, 700));
+        let ports = HostPorts::new(config);
+        ports.reserve(Space::Tcp, at("127.0.0.1:0")).expect_err("it is privileged")
+    };
+    std::thread::spawn(without).join().unwrap()
+}
+
+/// Whether this Linux tells who has a socket that is bound and does not listen.
+fn sees_reservations() -> bool {
+    let _other = bind(at("127.0.0.1:5999"), Options::default()).unwrap();
+    refusal("127.0.0.1:5999").holder().is_some()
 }
 
 /// Runs the program with what the closure does to it before.

@@ -4,7 +4,7 @@ use crate::common::eventually;
 use crate::isolated;
 use crate::process::{run, start_as};
 use crate::world::{assert_free, assert_held, assert_refused, at, cm, id};
-use nanocm::host_ports::{PortCause, SharedTcpListener};
+use nanocm::host_ports::{HostPorts, PortCause, SharedTcpListener, Space};
 use nanocm::{Cause, Cm, Event, EventChannel, EventKind};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -142,6 +142,70 @@ fn rdma_first_and_either_side_leaves_first() {
     }
 }
 
+#[test]
+fn a_tcp_side_that_comes_while_another_leaves_does_listen() {
+    isolated!();
+    let address = at("127.0.0.1:8445");
+    let ports = HostPorts::default();
+    let held = ports.reserve(Space::Tcp, address).unwrap();
+    for _ in 0..300 {
+        let tcp = held.host_listener(1).unwrap();
+        let leaves = std::thread::spawn(move || drop(tcp));
+        let next = loop {
+            if let Ok(next) = held.host_listener(1) {
+                break next;
+            }
+        };
+        leaves.join().unwrap();
+        TcpStream::connect(address).expect("it listens");
+        drop(next);
+    }
+}
+
+/// As a plain TCP listener, it is inherited; who drops it there ends nothing here, and who drops it
+/// here lets no client hang.
+#[test]
+fn a_forked_child_neither_ends_the_tcp_side_nor_keeps_it() {
+    isolated!();
+    let world = cm(8);
+    let address = at("127.0.0.1:8445");
+    for rdma_leaves_first in [false, true] {
+        let rdma = id(&world);
+        rdma.bind(address).unwrap();
+        let tcp = rdma.host_listener(4).unwrap();
+        // SAFETY: the child drops and ends.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            drop(tcp);
+            // SAFETY: ends at once.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: our own child.
+        assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) }, pid);
+        tcp_works(tcp.listener(), address);
+        // SAFETY: the child does nothing.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            loop {
+                // SAFETY: no memory.
+                unsafe { libc::pause() };
+            }
+        }
+        if rdma_leaves_first {
+            drop(rdma);
+            drop(tcp);
+        } else {
+            drop((tcp, rdma));
+        }
+        assert_refused(address);
+        // SAFETY: our own child.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
 /// Its connections were closed by the service, so remnants are there; they are in the way of plain
 /// binds alone.
 #[track_caller]
@@ -186,6 +250,8 @@ fn the_program_shares_a_descriptor_it_was_started_with() {
     drop(nanocm);
     tcp_works(&tcp, address);
     run("listen 127.0.0.1:8445 --ports shared-fd 9 --json").failed("EBADF", "shared-fd");
+    // No socket; and the refusal is told, though it is where that is written.
+    run("listen 127.0.0.1:8445 --ports shared-fd 1 --json").failed("ENOTSOCK", "shared-fd");
     let wrong = with_descriptor("listen 127.0.0.1:8446 --ports shared-fd 9 --json").end();
     wrong.failed("EINVAL", "shared-fd");
     let udp = "listen 127.0.0.1:8445 --ports shared-fd 9 --space udp --json";

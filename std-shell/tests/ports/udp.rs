@@ -66,6 +66,21 @@ fn a_wildcard_is_held_on_every_address_and_keeps_nothing() {
     assert!(line.contains(":00000000 00:"), "something waits to be read: {line}");
 }
 
+/// As in TCP's port space, our own socket makes way.
+#[test]
+fn a_wildcard_and_an_address_share_a_number_in_either_order() {
+    isolated!();
+    let ports = HostPorts::default();
+    for order in [["127.0.0.1:5001", "0.0.0.0:5001"], ["0.0.0.0:5001", "127.0.0.1:5001"]] {
+        let both = order.map(|address| ports.reserve(Space::Udp, at(address)).unwrap());
+        for address in ["0.0.0.0:5001", "127.0.0.1:5001", "127.0.0.2:5001"] {
+            assert_held(at(address));
+        }
+        drop(both);
+        UdpSocket::bind("0.0.0.0:5001").expect("it is free");
+    }
+}
+
 #[test]
 fn the_other_program_is_named() {
     isolated!();
