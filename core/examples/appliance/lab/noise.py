@@ -18,7 +18,7 @@ from scenario import expect
 
 HOST_MAC = bytes.fromhex("520000000099")
 BOARD_MAC = bytes.fromhex(board.MAC.replace(":", ""))
-BROADCAST = b"\xff" * 6
+BROADCAST, GROUP = b"\xff" * 6, bytes.fromhex("01005e000001")
 IPV4, ARP = b"\x08\x00", b"\x08\x06"
 CONNECTIONS = 500
 FLOOD = 3  # seconds
@@ -121,16 +121,19 @@ ICMP = 1
 
 
 def impostors(stage):
-    """REQs from addresses that no host has are not answered, nor is what comes from a control port; a REQ in the host's name from
+    """REQs from addresses that no host has are not answered, nor one in a frame to everybody or to a group, nor what comes from a
+    control port; a REQ in the host's name from
     another MAC address draws neither the answer nor the board's next call there."""
     dice = random.Random(8)
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(network.ETH_P_ALL)) as wire:
         wire.bind((network.TAP, 0))
         for source in NOBODY:
             wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), source)))
+        for to in (BROADCAST, GROUP):
+            wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), plays.HERE), to))
         wire.send(ethernet(IPV4, ipv4(udp(b"report", board.CONTROL_PORT, source=board.CONTROL_PORT), plays.HERE)))
         wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), plays.HERE)))
-        stage.board.gains(from_nobody=len(NOBODY), no_listener=1)
+        stage.board.gains(from_nobody=len(NOBODY), broadcast=1, for_others=1, no_listener=1)
         answers = [frame for frame in waiting(wire) if frame[6:12] == BOARD_MAC and frame[12:14] == IPV4]
     answers = [frame for frame in answers if frame[36:38] in (ROCE, CONTROL)]
     expect(len(answers) == 1, f"{len(answers)} answers, not 1")

@@ -87,6 +87,7 @@ pub(crate) fn report<B: Board>(app: &App<'_, '_>, board: &B, text: &mut Text<'_>
         ("frames_damaged", damaged),
         ("for_others", frames.for_others),
         ("from_nobody", frames.from_nobody),
+        ("broadcast", frames.broadcast),
         ("unusable", frames.unusable),
         ("roce", frames.roce),
         ("no_neighbour", frames.no_neighbour),

@@ -25,6 +25,8 @@ pub(crate) struct Frames {
     pub(crate) for_others: u32,
     /// To UDP port 4791 of ours, from an address that no other host has.
     pub(crate) from_nobody: u32,
+    /// To UDP port 4791 of ours, in an Ethernet frame to everybody (RFC 1122 §3.3.6).
+    pub(crate) broadcast: u32,
     /// Fragments, and what is to UDP port 4791 with IP options or an impossible length.
     pub(crate) unusable: u32,
     /// To UDP port 4791 of ours, all others.
@@ -74,7 +76,8 @@ impl Wire {
             },
             IPV4 => match parse_packet(packet) {
                 Ok(packet) => {
-                    self.hand_over(cm, now, &packet, EthernetAddress([s0, s1, s2, s3, s4, s5]));
+                    let from = EthernetAddress([s0, s1, s2, s3, s4, s5]);
+                    self.hand_over(cm, now, &packet, from, to);
                     Taken::Done
                 }
                 Err(_) if is_unusable(packet) => {
@@ -94,10 +97,15 @@ impl Wire {
         now: Instant,
         packet: &Packet<'_>,
         from: EthernetAddress,
+        to: EthernetAddress,
     ) {
         let Ip::V4 { source, destination, .. } = packet.ip else { return };
         if destination != self.us.0 {
             self.frames.for_others = self.frames.for_others.wrapping_add(1);
+            return;
+        }
+        if to != self.us.1 {
+            self.frames.broadcast = self.frames.broadcast.wrapping_add(1);
             return;
         }
         if !self.neighbours.is_host(source) {
