@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `report` | counters that are not 0, and memory |
 //! | `connect ADDRESS PORT` | the button: calls a peer |
-//! | `disconnect` | ends that call |
+//! | `disconnect` | ends that call, or cancels it |
 //! | `refuse REASON` | from now on refuses who asks, with this reason; `refuse 0` ends that |
 //! | `quit` | the report, once more; the program ends |
 
