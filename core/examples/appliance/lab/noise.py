@@ -18,7 +18,7 @@ from scenario import expect
 
 HOST_MAC = bytes.fromhex("520000000099")
 BOARD_MAC = bytes.fromhex(board.MAC.replace(":", ""))
-BROADCAST = b"\xff" * 6
+BROADCAST, GROUP = b"\xff" * 6, bytes.fromhex("01005e000001")
 IPV4, ARP = b"\x08\x00", b"\x08\x06"
 CONNECTIONS = 500
 FLOOD = 3  # seconds
@@ -70,9 +70,10 @@ def ethernet(kind, payload, to=BOARD_MAC):
     return (to + HOST_MAC + kind + payload).ljust(60, b"\0")
 
 
-def ipv4(payload, source="10.99.0.66", protocol=17, to=board.ADDRESS, flags=0x4000):
-    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 0, flags, 64, protocol, 0,
-                       socket.inet_aton(source), socket.inet_aton(to))
+def ipv4(payload, source="10.99.0.66", protocol=17, to=board.ADDRESS, flags=0x4000, options=b""):
+    length = 20 + len(options)
+    head = struct.pack("!BBHHHBBH4s4s", 0x40 + length // 4, 0, length + len(payload), 0, flags, 64, protocol, 0,
+                       socket.inet_aton(source), socket.inet_aton(to)) + options
     return head[:10] + plays.checksum(head) + head[12:] + payload
 
 
@@ -98,17 +99,41 @@ def mad(dice, attribute, manager=7):
     return struct.pack("!BBBBHHQHHI", 1, manager, 2, 3, 0, 0, dice.getrandbits(64), attribute, 0, 0) + dice.randbytes(232)
 
 
+def unusable(stage):
+    """What is to port 4791, but with IP options, in fragments or with a wrong length, is counted, and answered by nobody: ICMP
+    would say that the port is not there. Of another port it does. A REQ is answered as ever."""
+    datagram = udp(bytes(280))
+    packets = [ipv4(datagram, plays.HERE, options=b"\x01" * 4), ipv4(datagram, plays.HERE, flags=0x2000),
+               ipv4(datagram, plays.HERE, flags=0x0001), ipv4(datagram, plays.HERE, options=b"\x01" * 8, flags=0x2000),
+               ipv4(udp(bytes(280), length=7), plays.HERE), ipv4(udp(bytes(280), length=400), plays.HERE)]
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(network.ETH_P_ALL)) as wire:
+        wire.bind((network.TAP, 0))
+        for packet in packets:
+            wire.send(ethernet(IPV4, packet))
+        wire.send(ethernet(IPV4, ipv4(udp(bytes(280), port=4790), plays.HERE, options=b"\x01" * 4)))
+        wire.send(ethernet(IPV4, gsi(mad(random.Random(9), 0x10), plays.HERE)))
+        stage.board.gains(unusable=len(packets), roce=1, no_listener=1)
+        said = [frame for frame in waiting(wire) if frame[6:12] == BOARD_MAC and frame[12:14] == IPV4 and frame[23] == ICMP]
+    expect(len(said) == 1, f"{len(said)} ICMP messages, not 1")
+
+
+ICMP = 1
+
+
 def impostors(stage):
-    """REQs from addresses that no host has are not answered, nor is what comes from a control port; a REQ in the host's name from
+    """REQs from addresses that no host has are not answered, nor one in a frame to everybody or to a group, nor what comes from a
+    control port; a REQ in the host's name from
     another MAC address draws neither the answer nor the board's next call there."""
     dice = random.Random(8)
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(network.ETH_P_ALL)) as wire:
         wire.bind((network.TAP, 0))
         for source in NOBODY:
             wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), source)))
+        for to in (BROADCAST, GROUP):
+            wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), plays.HERE), to))
         wire.send(ethernet(IPV4, ipv4(udp(b"report", board.CONTROL_PORT, source=board.CONTROL_PORT), plays.HERE)))
         wire.send(ethernet(IPV4, gsi(mad(dice, 0x10), plays.HERE)))
-        stage.board.gains(from_nobody=len(NOBODY), no_listener=1)
+        stage.board.gains(from_nobody=len(NOBODY), broadcast=1, for_others=1, no_listener=1)
         answers = [frame for frame in waiting(wire) if frame[6:12] == BOARD_MAC and frame[12:14] == IPV4]
     answers = [frame for frame in answers if frame[36:38] in (ROCE, CONTROL)]
     expect(len(answers) == 1, f"{len(answers)} answers, not 1")
@@ -202,7 +227,7 @@ def under(stage, frames):
     return gained
 
 
-for play in (impostors, garbage, arp_storm, strangers):
+for play in (unusable, impostors, garbage, arp_storm, strangers):
     play.MESSAGES, play.FILTER = None, ("ether", "src", board.MAC, "and", "udp", "port", "4791")
 
-ALL = (impostors, garbage, arp_storm, strangers)
+ALL = (unusable, impostors, garbage, arp_storm, strangers)

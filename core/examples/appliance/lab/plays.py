@@ -126,6 +126,39 @@ def call(stage):
 call.MESSAGES = {"REQ": 2, "REJ": 1, **dict.fromkeys(HANDSHAKE[1:], 1)}
 
 
+def cancel(stage):
+    """The board hangs up before its call has been answered: while it looks for a neighbour, and while `nanocm listen` thinks,
+    which hears of it. The next call works."""
+    stage.board.tell("connect", "10.99.0.77", 4420)
+    stage.board.becomes(call=("CALLING", "0"))
+    cancelled(stage)
+
+    listener = stage.nanocm("listen", network.endpoint(HERE, 4420), "--accept-after", 3000)
+    listener.comes_to_say("LISTENING")
+    stage.board.tell("connect", HERE, 4420)
+    listener.comes_to_say("CONNECT_REQUEST")
+    cancelled(stage)
+    listener.comes_to_say("REJECTED")
+    listener.signal("TERM")
+    listener.ends(0)
+
+    listener = stage.nanocm("listen", network.endpoint(HERE, 4420), "--count", 1)
+    listener.comes_to_say("LISTENING")
+    stage.board.tell("connect", HERE, 4420)
+    stage.board.becomes(call=("ESTABLISHED", "0"))
+    stage.board.tell("disconnect")
+    listener.ends(0)
+    stage.board.becomes(call=("DISCONNECTED", "0"), connections=0)
+
+
+def cancelled(stage):
+    stage.board.tell("disconnect")
+    stage.board.becomes(call=("CANCELLED", "0"), ids=2, connections=0)
+
+
+cancel.MESSAGES = {"REQ": 2, "REJ": 1, "MRA": (0, 1), **dict.fromkeys(HANDSHAKE[1:], 1)}
+
+
 def pull(stage):
     """The cable is pulled in mid-handshake, for two seconds: once the board has asked, once it has been asked, once it
     has been told to end. Each goes on where it was."""
@@ -158,4 +191,4 @@ def without_cable(stage):
 pull.MESSAGES = {"MRA": (0, 2), **dict.fromkeys(HANDSHAKE, 2)}
 pull.REPEATED = HANDSHAKE
 
-ALL = (ping, connect, resolve, refuse, call, pull)
+ALL = (ping, connect, resolve, refuse, call, cancel, pull)

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `report` | counters that are not 0, and memory |
 //! | `connect ADDRESS PORT` | the button: calls a peer |
-//! | `disconnect` | ends that call |
+//! | `disconnect` | ends that call, or cancels it |
 //! | `refuse REASON` | from now on refuses who asks, with this reason; `refuse 0` ends that |
 //! | `quit` | the report, once more; the program ends |
 
@@ -87,6 +87,8 @@ pub(crate) fn report<B: Board>(app: &App<'_, '_>, board: &B, text: &mut Text<'_>
         ("frames_damaged", damaged),
         ("for_others", frames.for_others),
         ("from_nobody", frames.from_nobody),
+        ("broadcast", frames.broadcast),
+        ("unusable", frames.unusable),
         ("roce", frames.roce),
         ("no_neighbour", frames.no_neighbour),
         ("arp_asked", frames.asked),

@@ -6,7 +6,7 @@ use crate::neighbours::{self, Neighbours};
 use core::net::Ipv4Addr;
 use nanocm_core::wire::icrc::{Integrity, Ip, crc32, verify};
 use nanocm_core::wire::packet::{IPV6_PACKET_LEN, Packet, frame_packet, parse_packet};
-use nanocm_core::wire::roce::{QP1_SOURCE_PORT, unframe};
+use nanocm_core::wire::roce::{QP1_SOURCE_PORT, UDP_PORT, unframe};
 use nanocm_core::wire::{Mad, Message};
 use nanocm_core::{Cm, Disposition, Instant, Path, RocePath};
 use smoltcp::wire::EthernetAddress;
@@ -14,6 +14,7 @@ use smoltcp::wire::EthernetAddress;
 const ETHERNET_LEN: usize = 14;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const ARP: [u8; 2] = [0x08, 0x06];
+const UDP: u8 = 17;
 
 /// Frames, counted. Numbers wrap.
 #[derive(Default)]
@@ -24,6 +25,10 @@ pub(crate) struct Frames {
     pub(crate) for_others: u32,
     /// To UDP port 4791 of ours, from an address that no other host has.
     pub(crate) from_nobody: u32,
+    /// To UDP port 4791 of ours, in an Ethernet frame to everybody (RFC 1122 §3.3.6).
+    pub(crate) broadcast: u32,
+    /// Fragments, and what is to UDP port 4791 with IP options or an impossible length.
+    pub(crate) unusable: u32,
     /// To UDP port 4791 of ours, all others.
     pub(crate) roce: u32,
     /// Messages not sent because the way to their receiver was not known; it has been asked for.
@@ -71,7 +76,12 @@ impl Wire {
             },
             IPV4 => match parse_packet(packet) {
                 Ok(packet) => {
-                    self.hand_over(cm, now, &packet, EthernetAddress([s0, s1, s2, s3, s4, s5]));
+                    let from = EthernetAddress([s0, s1, s2, s3, s4, s5]);
+                    self.hand_over(cm, now, &packet, from, to);
+                    Taken::Done
+                }
+                Err(_) if is_unusable(packet) => {
+                    self.frames.unusable = self.frames.unusable.wrapping_add(1);
                     Taken::Done
                 }
                 Err(_) => Taken::ForHost,
@@ -87,10 +97,15 @@ impl Wire {
         now: Instant,
         packet: &Packet<'_>,
         from: EthernetAddress,
+        to: EthernetAddress,
     ) {
         let Ip::V4 { source, destination, .. } = packet.ip else { return };
         if destination != self.us.0 {
             self.frames.for_others = self.frames.for_others.wrapping_add(1);
+            return;
+        }
+        if to != self.us.1 {
+            self.frames.broadcast = self.frames.broadcast.wrapping_add(1);
             return;
         }
         if !self.neighbours.is_host(source) {
@@ -141,4 +156,15 @@ impl Wire {
         board.send(&neighbours::question(self.us, whose));
         self.frames.asked = self.frames.asked.wrapping_add(1);
     }
+}
+
+/// Whether a packet that is not one around a CM message is none of the host's either. Nobody here puts fragments together,
+/// and smoltcp would take each for a whole packet. Of port 4791 it would say that nobody is there.
+fn is_unusable(packet: &[u8]) -> bool {
+    let Some([version_length, _, _, _, _, _, f0, f1, _, protocol]) = packet.first_chunk() else {
+        return false;
+    };
+    let is_fragment = u16::from_be_bytes([*f0, *f1]) & 0x3fff != 0;
+    let udp = packet.get(usize::from(version_length & 0x0f) * 4..).unwrap_or_default();
+    is_fragment || *protocol == UDP && udp.get(2..4) == Some(&UDP_PORT.to_be_bytes())
 }

@@ -48,6 +48,8 @@ pub(crate) struct Service {
     pub(crate) closed: Option<RejectReason>,
     pub(crate) call: Option<Id>,
     pub(crate) call_state: CallState,
+    /// Whether the peer has been told that our call is over.
+    hung_up: bool,
     search: Option<Search>,
     pub(crate) accepted: u32,
     pub(crate) refused: u32,
@@ -75,6 +77,7 @@ impl Service {
             closed: None,
             call: None,
             call_state: CallState { name: "NONE", code: 0 },
+            hung_up: false,
             search: None,
             accepted: 0,
             refused: 0,
@@ -107,14 +110,23 @@ impl Service {
             return Err(error.errno());
         }
         self.call = Some(id);
+        self.hung_up = false;
         self.call_state = CallState { name: "CALLING", code: 0 };
         Ok(())
     }
 
-    /// Ends our call.
+    /// Ends our call; one that is not yet established is cancelled.
     pub(crate) fn hang_up(&mut self, cm: &mut Cm<'_>, now: Instant) -> Result<(), i32> {
         let id = self.call.ok_or(errno::ENOENT)?;
-        cm.disconnect(now, id, &[]).map_err(|e| e.errno())
+        if self.hung_up {
+            return Ok(());
+        }
+        self.hung_up = cm.disconnect(now, id, &[]).is_ok();
+        if !self.hung_up {
+            self.call_state = CallState { name: "CANCELLED", code: 0 };
+            self.let_go(cm, now, id);
+        }
+        Ok(())
     }
 
     /// What happened to a connection.
