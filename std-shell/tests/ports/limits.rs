@@ -54,6 +54,23 @@ fn at_the_share_limit_the_host_still_connects_from_everywhere() {
     drop((ids, server_v6));
 }
 
+/// On the command line: the word, the limit and the switch are in the refusal itself.
+#[test]
+fn the_refusal_at_the_share_limit_says_what_it_is() {
+    isolated!();
+    set_range("40000 40003");
+    let ended =
+        crate::process::run("ports reserve 127.0.0.1:0 127.0.0.1:0 127.0.0.1:0 --hold 1 --json");
+    let told = ended.events();
+    assert_eq!((&told[0]["event"], &told[0]["cause"]), (&"REFUSED".into(), &"host-share".into()));
+    let message = told[0]["message"].as_str().unwrap();
+    for part in ["exhausted", "2 of 40000 to 40003", "host_share"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(told[0]["advice"].as_str().unwrap().contains("--ports independent"));
+    ended.failed("EAGAIN", "host-share");
+}
+
 #[test]
 fn the_share_can_be_set() {
     isolated!();
