@@ -91,6 +91,27 @@ fn the_share_can_be_set() {
     assert_eq!(all.len(), 100);
 }
 
+/// No outgoing connection can have them anyway.
+#[test]
+fn numbers_that_are_kept_out_of_the_range_do_not_count() {
+    isolated!();
+    set_range("40000 40099");
+    std::fs::write("/proc/sys/net/ipv4/ip_local_reserved_ports", "40010-40019").unwrap();
+    let ports = HostPorts::default();
+    let mut config = HostPortConfig::default();
+    config.host_share = Some(2);
+    ports.set_config(config);
+    let reserve =
+        |port: u16| ports.reserve(Space::Tcp, std::net::SocketAddr::from(([127, 0, 0, 1], port)));
+    let kept_out: Vec<_> = (40_010..=40_019).map(|port| reserve(port).unwrap()).collect();
+    let two = [reserve(0).unwrap(), reserve(0).unwrap()];
+    for port in [0, 40_050] {
+        let third = reserve(port).unwrap_err();
+        assert!(matches!(third.cause, PortCause::HostShare { limit: 2, .. }), "{third}");
+    }
+    drop((kept_out, two));
+}
+
 /// Reports A8.
 #[test]
 fn a_range_of_ones_own_is_used_up_and_a_freed_number_is_free_at_once() {
