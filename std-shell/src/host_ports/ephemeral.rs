@@ -33,6 +33,9 @@ pub(super) struct Facts {
     read: Option<Instant>,
 }
 
+/// Linux's, unless somebody has set another.
+pub(super) const DEFAULT_RANGE: (u16, u16) = (32_768, 60_999);
+
 /// They may change, but not often.
 const FRESH: Duration = Duration::from_secs(2);
 
@@ -60,7 +63,7 @@ impl Facts {
     }
 
     fn set(&mut self, range: &str, reserved: &str) {
-        self.range = parse_range(range).unwrap_or((32_768, 60_999));
+        self.range = parse_range(range).unwrap_or(DEFAULT_RANGE);
         (*self.allowed, *self.odd, self.half) = ([0; WORDS], [0; WORDS], 0);
         let mut kept_out = Box::new([0; WORDS]);
         for part in reserved.trim().split(',').filter(|part| !part.is_empty()) {
@@ -112,7 +115,7 @@ impl Facts {
     }
 }
 
-fn parse_range(text: &str) -> Option<(u16, u16)> {
+pub(super) fn parse_range(text: &str) -> Option<(u16, u16)> {
     let mut words = text.split_ascii_whitespace();
     let (low, high) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     (low <= high).then_some((low, high))

@@ -157,6 +157,12 @@ impl PortError {
             PortCause::Listener(_) => {
                 "stop it, use another port, or let both services share the number (docs/ports.md)"
             }
+            PortCause::Remnants(found) | PortCause::SourcePort(found) if !found.is_certain => {
+                "whether it is a service's connection or an outgoing one nobody can tell: a service \
+                 that sets SO_REUSEADDR does not leave this behind, and `sysctl \
+                 net.ipv4.ip_local_reserved_ports` keeps a number from being a source port; it is \
+                 free when the connection has ended, in at most 60 s if it has"
+            }
             PortCause::Remnants(found) if found.holder.pid.is_some() => {
                 "wait until its connections have ended; a service that sets SO_REUSEADDR does \
                  not leave this behind"
