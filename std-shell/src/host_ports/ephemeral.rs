@@ -7,9 +7,13 @@
 //! Read first: field tests, H3.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const WORDS: usize = (1 << 16) / 64;
+
+/// A bit for each number.
+type Bits = [u64; WORDS];
 
 /// What the host says about its ephemeral ports, in this thread's network namespace.
 pub(super) struct Facts {
@@ -17,14 +21,20 @@ pub(super) struct Facts {
     pub(super) range: (u16, u16),
     /// The range to choose from, if it is another.
     wanted: Option<(u16, u16)>,
+    /// What the host's outgoing connections have: in `ip_local_port_range`, and not in
+    /// `ip_local_reserved_ports`. Another one only if it has changed.
+    ephemeral: Arc<Bits>,
     /// To choose from: in the range, and not in `ip_local_reserved_ports`.
-    allowed: Box<[u64; WORDS]>,
+    allowed: Box<Bits>,
     /// Those of them that no outgoing connection has first.
-    odd: Box<[u64; WORDS]>,
+    odd: Box<Bits>,
     /// So many numbers of the host's range does `bind(0)` take first.
     half: u16,
     read: Option<Instant>,
 }
+
+/// Linux's, unless somebody has set another.
+pub(super) const DEFAULT_RANGE: (u16, u16) = (32_768, 60_999);
 
 /// They may change, but not often.
 const FRESH: Duration = Duration::from_secs(2);
@@ -32,8 +42,8 @@ const FRESH: Duration = Duration::from_secs(2);
 impl Default for Facts {
     fn default() -> Facts {
         let none = || Box::new([0; WORDS]);
-        let range = (1, 0);
-        Facts { range, wanted: None, allowed: none(), odd: none(), half: 0, read: None }
+        let (range, ephemeral) = ((1, 0), Arc::new([0; WORDS]));
+        Facts { range, wanted: None, ephemeral, allowed: none(), odd: none(), half: 0, read: None }
     }
 }
 
@@ -53,7 +63,7 @@ impl Facts {
     }
 
     fn set(&mut self, range: &str, reserved: &str) {
-        self.range = parse_range(range).unwrap_or((32_768, 60_999));
+        self.range = parse_range(range).unwrap_or(DEFAULT_RANGE);
         (*self.allowed, *self.odd, self.half) = ([0; WORDS], [0; WORDS], 0);
         let mut kept_out = Box::new([0; WORDS]);
         for part in reserved.trim().split(',').filter(|part| !part.is_empty()) {
@@ -67,6 +77,13 @@ impl Facts {
         let is_free = |port: u16| kept_out[usize::from(port) / 64] & bit(port) == 0;
         let (low, high) = self.range;
         self.half = (low..=high).filter(|&port| is_odd(port) && is_free(port)).count() as u16;
+        let mut ephemeral = [0; WORDS];
+        for port in (low..=high).filter(|&port| is_free(port)) {
+            ephemeral[usize::from(port) / 64] |= bit(port);
+        }
+        if *self.ephemeral != ephemeral {
+            self.ephemeral = Arc::new(ephemeral);
+        }
         let (low, high) = self.to_choose_from();
         for port in (low..=high).filter(|&port| is_free(port)) {
             self.allowed[usize::from(port) / 64] |= bit(port);
@@ -89,7 +106,7 @@ impl Facts {
 
     /// Whether `connect` and `bind(0)` take it.
     pub(super) fn is_ephemeral(&self, port: u16) -> bool {
-        (self.range.0..=self.range.1).contains(&port)
+        self.ephemeral[usize::from(port) / 64] & bit(port) != 0
     }
 
     /// How many numbers may be held.
@@ -98,7 +115,7 @@ impl Facts {
     }
 }
 
-fn parse_range(text: &str) -> Option<(u16, u16)> {
+pub(super) fn parse_range(text: &str) -> Option<(u16, u16)> {
     let mut words = text.split_ascii_whitespace();
     let (low, high) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     (low <= high).then_some((low, high))
@@ -106,10 +123,10 @@ fn parse_range(text: &str) -> Option<(u16, u16)> {
 
 /// The numbers of a port space that we hold.
 pub(super) struct Choices {
-    held: Box<[u64; WORDS]>,
-    /// How many of the range.
+    held: Box<Bits>,
+    /// How many of those are the host's ephemeral ones, and which ones these were.
     within: usize,
-    range: (u16, u16),
+    ephemeral: Arc<Bits>,
     /// Where the next search begins.
     at: usize,
     state: u64,
@@ -121,7 +138,8 @@ impl Default for Choices {
         let state = u64::from(std::process::id()) << 32
             | u64::from(Instant::now().elapsed().subsec_nanos())
             | 1;
-        Choices { held: Box::new([0; WORDS]), within: 0, range: (1, 0), at: 0, state }
+        let (held, ephemeral) = (Box::new([0; WORDS]), Arc::new([0; WORDS]));
+        Choices { held, within: 0, ephemeral, at: 0, state }
     }
 }
 
@@ -140,9 +158,9 @@ impl Choices {
         }
     }
 
-    /// How many numbers of the range are held.
+    /// How many numbers are held that outgoing connections would have.
     pub(super) fn held_within(&self, facts: &Facts) -> usize {
-        if self.range == facts.range { self.within } else { self.count(facts) }
+        if Arc::ptr_eq(&self.ephemeral, &facts.ephemeral) { self.within } else { self.count(facts) }
     }
 
     /// A number that is not held; the odd ones first. `jump`: from a random place on, not after the
@@ -161,7 +179,7 @@ impl Choices {
         found
     }
 
-    fn find(&self, allowed: &[u64; WORDS]) -> Option<u16> {
+    fn find(&self, allowed: &Bits) -> Option<u16> {
         let (first, below) = (self.at / 64, (1 << (self.at % 64)) - 1);
         let free = |word: usize| allowed[word] & !self.held[word];
         let number = |word: usize, bits: u64| (word * 64) as u16 + bits.trailing_zeros() as u16;
@@ -178,15 +196,15 @@ impl Choices {
     }
 
     fn follow(&mut self, facts: &Facts) {
-        if self.range != facts.range {
-            self.range = facts.range;
+        if !Arc::ptr_eq(&self.ephemeral, &facts.ephemeral) {
+            self.ephemeral = facts.ephemeral.clone();
             self.within = self.count(facts);
         }
     }
 
     fn count(&self, facts: &Facts) -> usize {
-        let (low, high) = facts.range;
-        (low..=high).filter(|&port| self.held[usize::from(port) / 64] & bit(port) != 0).count()
+        let both = self.held.iter().zip(facts.ephemeral.iter()).map(|(held, theirs)| held & theirs);
+        both.map(|bits| bits.count_ones() as usize).sum()
     }
 }
 
@@ -265,6 +283,22 @@ mod tests {
         assert_eq!((choices.held_within(&wide), choices.held_within(&narrow)), (3, 2));
         choices.set(&narrow, 151, false);
         assert_eq!((choices.held_within(&narrow), choices.held_within(&wide)), (1, 2));
+    }
+
+    #[test]
+    fn a_number_that_is_kept_out_of_the_range_does_not_count() {
+        let mut facts = facts("100 200", "101,150-160");
+        let mut choices = Choices::default();
+        for port in [101, 103, 151, 153] {
+            choices.set(&facts, port, true);
+        }
+        assert_eq!(choices.held_within(&facts), 1);
+        // What is kept out may change while numbers are held.
+        facts.set("100 200", "101");
+        assert_eq!(choices.held_within(&facts), 3);
+        choices.set(&facts, 151, false);
+        choices.set(&facts, 101, false);
+        assert_eq!(choices.held_within(&facts), 2);
     }
 
     #[test]

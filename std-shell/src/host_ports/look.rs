@@ -20,6 +20,8 @@ use std::time::Duration;
 pub struct Found {
     /// What it is.
     pub what: What,
+    /// Whether that is certain. Of connections the system does not say who made them.
+    pub is_certain: bool,
     /// Its local address.
     pub local: SocketAddr,
     /// Its remote address, if it has one.
@@ -51,20 +53,22 @@ pub fn look(number: &Number) -> Vec<Found> {
     let listening: Vec<SocketAddr> =
         sockets.iter().filter(|s| s.state == LISTEN).map(|s| s.local).collect();
     let in_the_way = sockets.iter().filter(|socket| in_the_way(number, socket));
-    let mut kinds: Vec<_> =
-        in_the_way.map(|socket| (classify(number, socket, &listening), socket)).collect();
+    let range = ephemeral_range();
+    let classify = |socket| (classify(number, socket, &listening, range), socket);
+    let mut kinds: Vec<_> = in_the_way.map(classify).collect();
     // The tables do not say of an IPv6 wildcard whether it stands for IPv4 too. Beside a socket that
     // is certainly in the way, it does not.
     let may_be =
         |socket: &Line| number.local.gid.is_v4() && socket.local.ip() == Ipv6Addr::UNSPECIFIED;
-    if kinds.iter().any(|(what, socket)| *what <= What::Bound && !may_be(socket)) {
+    if kinds.iter().any(|((what, _), socket)| *what <= What::Bound && !may_be(socket)) {
         kinds.retain(|(_, socket)| !may_be(socket));
     }
-    kinds.sort_by_key(|(what, _)| *what);
+    // Those that are certain first.
+    kinds.sort_by_key(|((what, is_certain), _)| (*what, !is_certain));
     // A service may have many connections; looking for whose they are takes long.
     kinds.truncate(MOST);
     let mut found: Vec<Found> =
-        kinds.into_iter().map(|(what, socket)| describe(what, socket)).collect();
+        kinds.into_iter().map(|(kind, socket)| describe(kind, socket)).collect();
     let here = namespace();
     for other in registered().into_iter().filter(|other| other.namespace == here) {
         if other.number.overlaps(number)
@@ -74,8 +78,8 @@ pub fn look(number: &Number) -> Vec<Found> {
             // Once the service has both, its listener says it.
             let known = |f: &Found| f.what == What::Listener && f.holder.pid == other.holder.pid;
             if !found.iter().any(known) {
-                let what = What::Reservation;
-                found.push(Found { what, local, remote: None, holder: other.holder });
+                let (what, remote, holder) = (What::Reservation, None, other.holder);
+                found.push(Found { what, is_certain: true, local, remote, holder });
             }
         }
     }
@@ -158,44 +162,71 @@ impl Line {
     }
 }
 
-fn classify(number: &Number, socket: &Line, listening: &[SocketAddr]) -> What {
-    match (number.space, socket.state, socket.peer()) {
+/// And whether that is certain.
+fn classify(
+    number: &Number,
+    socket: &Line,
+    listening: &[SocketAddr],
+    range: (u16, u16),
+) -> (What, bool) {
+    let what = match (number.space, socket.state, socket.peer()) {
         (Space::Udp, _, Some(remote)) if remote == socket.local => What::Bound,
         (Space::Udp, _, Some(_)) => What::SourcePort,
         (Space::Udp, _, None) | (_, LISTEN, _) => What::Listener,
         (_, BOUND_INACTIVE | CLOSE, _) => What::Bound,
         (_, SYN_SENT, _) => What::SourcePort,
-        (_, _, remote) => direction(remote, listening),
-    }
+        (_, _, None) => What::Remnant,
+        (_, _, Some(remote)) if listens(listening, remote) => What::SourcePort,
+        (_, _, Some(remote)) => return direction(socket.local.port(), remote.port(), range),
+    };
+    (what, true)
 }
 
 /// With its process, if it has one.
-fn describe(what: What, socket: &Line) -> Found {
+fn describe((what, is_certain): (What, bool), socket: &Line) -> Found {
     let (local, remote) = (socket.local, socket.peer());
     if socket.state == TIME_WAIT {
-        return Found { what, local, remote, holder: Holder::default() };
+        let holder = Holder::default();
+        return Found { what, is_certain, local, remote, holder };
     }
     let holder = Holder::of_socket(socket.inode, socket.uid);
     let unseen = holder.pid.is_none() && socket.uid == 0 && may_see_all_processes();
     if what == What::Listener && unseen {
-        return Found { what: What::Kernel, local, remote, holder: Holder::default() };
+        let (what, holder) = (What::Kernel, Holder::default());
+        return Found { what, is_certain, local, remote, holder };
     }
-    Found { what, local, remote, holder }
+    Found { what, is_certain, local, remote, holder }
 }
 
-/// The tables do not say who connected to whom: a connection to where somebody listens, or to a
-/// number that is nobody's ephemeral port, was made from here.
-fn direction(remote: Option<SocketAddr>, listening: &[SocketAddr]) -> What {
-    let Some(remote) = remote else { return What::Remnant };
-    let listens = listening.iter().any(|local| {
+/// Whether somebody here listens where the connection leads: then it was made from here.
+fn listens(listening: &[SocketAddr], remote: SocketAddr) -> bool {
+    listening.iter().any(|local| {
         let ip = local.ip();
         local.port() == remote.port()
             && (ip.is_unspecified() || ip.to_canonical() == remote.ip().to_canonical())
-    });
+    })
+}
+
+/// Who made a connection, by its numbers, and whether that is certain: an ephemeral number, or a
+/// reserved one of the old kind (NFS clients, rsh), is on the side that did.
+fn direction(local: u16, remote: u16, (low, high): (u16, u16)) -> (What, bool) {
+    // Other systems have those of IANA.
+    let is_ephemeral = |port: u16| (low..=high).contains(&port) || port >= 49_152;
+    let is_reserved = |port: u16| (512..1024).contains(&port);
+    match (is_ephemeral(local), is_ephemeral(remote)) {
+        // Few programs connect from such a number; LDAP, IMAP and rsync serve there.
+        (true, false) => (What::SourcePort, true),
+        (false, true) => (What::Remnant, true),
+        (false, false) if is_reserved(remote) && !is_reserved(local) => (What::Remnant, true),
+        (false, false) if is_reserved(local) && !is_reserved(remote) => (What::SourcePort, true),
+        (false, false) if remote < low => (What::SourcePort, false),
+        _ => (What::Remnant, false),
+    }
+}
+
+fn ephemeral_range() -> (u16, u16) {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    let mut bounds = range.split_ascii_whitespace().filter_map(|word| word.parse::<u16>().ok());
-    let low = bounds.next().unwrap_or(32_768);
-    if listens || remote.port() < low { What::SourcePort } else { What::Remnant }
+    super::ephemeral::parse_range(&range).unwrap_or(super::ephemeral::DEFAULT_RANGE)
 }
 
 /// Sockets that are bound and do nothing, which Linux tells since 6.8, and before does not even
@@ -307,6 +338,31 @@ mod tests {
         ] {
             let number = Number::new(Space::Tcp, ours.parse().unwrap(), v6_only);
             assert_eq!(in_the_way(&number, &socket(theirs)), is, "{theirs} of {ours}");
+        }
+    }
+
+    #[test]
+    fn who_made_a_connection_is_told_by_its_numbers() {
+        use What::{Remnant, SourcePort};
+        let linux = (32_768, 60_999);
+        for (local, remote, range, told) in [
+            (40_000, 443, linux, (SourcePort, true)),
+            (40_000, 993, linux, (SourcePort, true)),
+            (5_001, 40_000, linux, (Remnant, true)),
+            (5_001, 61_000, linux, (Remnant, true)),
+            // An NFS server's, and an NFS client's.
+            (2_049, 700, linux, (Remnant, true)),
+            (2_049, 512, linux, (Remnant, true)),
+            (2_049, 1_023, linux, (Remnant, true)),
+            (700, 2_049, linux, (SourcePort, true)),
+            // Nobody knows.
+            (2_049, 511, linux, (SourcePort, false)),
+            (2_049, 1_024, linux, (SourcePort, false)),
+            (700, 701, linux, (SourcePort, false)),
+            (40_000, 40_001, linux, (Remnant, false)),
+            (5_001, 40_000, (1_024, 65_535), (Remnant, false)),
+        ] {
+            assert_eq!(direction(local, remote, range), told, "{local} to {remote}");
         }
     }
 }

@@ -51,7 +51,8 @@ pub struct HostPortConfig {
     /// one's own counts here too.
     pub range: Option<(u16, u16)>,
     /// At most so many numbers of the host's ephemeral range are held at a time: no program's
-    /// outgoing connection can have one that is held, on whatever address. Default: half of the
+    /// outgoing connection can have one that is held, on whatever address. (Those in
+    /// `ip_local_reserved_ports` don't count.) Default: half of the
     /// range, the odd half, which outgoing connections use last.
     pub host_share: Option<u16>,
 }

@@ -412,12 +412,17 @@ impl Reservation {
     /// Lets the socket that holds the number listen for TCP connections: nobody can come between.
     ///
     /// # Errors
-    /// [`PortCause::Listening`] if it does already; of the host.
+    /// [`PortCause::Listening`] if it does already; [`PortCause::Wider`] if the socket is that of a
+    /// wider address, where nobody asked for a TCP service; of the host.
     pub fn host_listener(&self, backlog: u32) -> Result<super::SharedTcpListener, PortError> {
         let refused = |error: io::Error| why::refused(&self.number, &error);
         let already = || PortError::new(&self.number, libc::EADDRINUSE, PortCause::Listening);
         if self.number.space != Space::Tcp {
             return Err(refused(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
+        }
+        if self.on != self.number {
+            let cause = PortCause::Wider { on: Box::new(self.on) };
+            return Err(PortError::new(&self.number, libc::EADDRINUSE, cause));
         }
         let mut table = self.ports.table();
         let entries = table.held.get_mut(&(self.on.space, self.on.port));

@@ -42,6 +42,11 @@ pub enum PortCause {
     RdmaId,
     /// The TCP side of a shared number listens already.
     Listening,
+    /// The number counts on the socket of a wider address, which would serve all of those.
+    Wider {
+        /// The number of that socket.
+        on: Box<Number>,
+    },
     /// It is below `ip_unprivileged_port_start`.
     Privileged {
         /// The first number that needs no privilege.
@@ -118,7 +123,7 @@ impl PortError {
             PortCause::SourcePort(_) => "source-port",
             PortCause::Reservation(_) => "reservation",
             PortCause::Kernel(_) => "kernel",
-            PortCause::RdmaId => "rdma-id",
+            PortCause::RdmaId | PortCause::Wider { .. } => "rdma-id",
             PortCause::Privileged { .. } => "privileged",
             PortCause::Policy => "policy",
             PortCause::NotLocal => "not-local",
@@ -152,6 +157,12 @@ impl PortError {
             PortCause::Listener(_) => {
                 "stop it, use another port, or let both services share the number (docs/ports.md)"
             }
+            PortCause::Remnants(found) | PortCause::SourcePort(found) if !found.is_certain => {
+                "whether it is a service's connection or an outgoing one nobody can tell: a service \
+                 that sets SO_REUSEADDR does not leave this behind, and `sysctl \
+                 net.ipv4.ip_local_reserved_ports` keeps a number from being a source port; it is \
+                 free when the connection has ended, in at most 60 s if it has"
+            }
             PortCause::Remnants(found) if found.holder.pid.is_some() => {
                 "wait until its connections have ended; a service that sets SO_REUSEADDR does \
                  not leave this behind"
@@ -175,6 +186,9 @@ impl PortError {
             }
             PortCause::RdmaId => "use another port; 0 stands for any",
             PortCause::Listening => "drop the listener there is",
+            PortCause::Wider { .. } => {
+                "let the identifier on the wider address have the TCP side, or use another port"
+            }
             PortCause::Privileged { .. } => {
                 "run as root, or `setcap cap_net_bind_service+ep` the program, or lower \
                  `sysctl net.ipv4.ip_unprivileged_port_start`"
@@ -250,6 +264,12 @@ impl fmt::Display for PortError {
             }
             PortCause::RdmaId => write!(f, "{space} {address} is in use by another RDMA ID"),
             PortCause::Listening => write!(f, "{space} {address} has a TCP listener already"),
+            PortCause::Wider { on } => write!(
+                f,
+                "{space} {address} has no socket of its own: that of {} holds it, and a listener on \
+                 that would serve every address",
+                on.address()
+            ),
             PortCause::Privileged { start } => {
                 write!(f, "{space} {address} needs privileges, as all ports below {start}")
             }

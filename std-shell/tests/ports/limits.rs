@@ -54,6 +54,23 @@ fn at_the_share_limit_the_host_still_connects_from_everywhere() {
     drop((ids, server_v6));
 }
 
+/// On the command line: the word, the limit and the switch are in the refusal itself.
+#[test]
+fn the_refusal_at_the_share_limit_says_what_it_is() {
+    isolated!();
+    set_range("40000 40003");
+    let ended =
+        crate::process::run("ports reserve 127.0.0.1:0 127.0.0.1:0 127.0.0.1:0 --hold 1 --json");
+    let told = ended.events();
+    assert_eq!((&told[0]["event"], &told[0]["cause"]), (&"REFUSED".into(), &"host-share".into()));
+    let message = told[0]["message"].as_str().unwrap();
+    for part in ["exhausted", "2 of 40000 to 40003", "host_share"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(told[0]["advice"].as_str().unwrap().contains("--ports independent"));
+    ended.failed("EAGAIN", "host-share");
+}
+
 #[test]
 fn the_share_can_be_set() {
     isolated!();
@@ -72,6 +89,27 @@ fn the_share_can_be_set() {
     let all: Vec<_> =
         (0..100).map(|_| ports.reserve(Space::Tcp, at("127.0.0.1:0")).unwrap()).collect();
     assert_eq!(all.len(), 100);
+}
+
+/// No outgoing connection can have them anyway.
+#[test]
+fn numbers_that_are_kept_out_of_the_range_do_not_count() {
+    isolated!();
+    set_range("40000 40099");
+    std::fs::write("/proc/sys/net/ipv4/ip_local_reserved_ports", "40010-40019").unwrap();
+    let ports = HostPorts::default();
+    let mut config = HostPortConfig::default();
+    config.host_share = Some(2);
+    ports.set_config(config);
+    let reserve =
+        |port: u16| ports.reserve(Space::Tcp, std::net::SocketAddr::from(([127, 0, 0, 1], port)));
+    let kept_out: Vec<_> = (40_010..=40_019).map(|port| reserve(port).unwrap()).collect();
+    let two = [reserve(0).unwrap(), reserve(0).unwrap()];
+    for port in [0, 40_050] {
+        let third = reserve(port).unwrap_err();
+        assert!(matches!(third.cause, PortCause::HostShare { limit: 2, .. }), "{third}");
+    }
+    drop((kept_out, two));
 }
 
 /// Reports A8.

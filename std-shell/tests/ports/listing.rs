@@ -16,6 +16,8 @@ fn a_request_of_two_whose_second_is_taken_holds_nothing() {
     let told = ended.events();
     assert_eq!(told[0]["addr"], "127.0.0.1:5002");
     assert_eq!(told[0]["holder"]["pid"], std::process::id());
+    assert!(told[0]["message"].as_str().unwrap().contains("which listens on 127.0.0.1:5002"));
+    assert_eq!(told[0]["message"], told[1]["message"]);
     ended.failed("EADDRINUSE", "listener");
     assert_free(at("127.0.0.1:5001"));
     // In this process, where it can be seen that nothing is held at once.

@@ -65,6 +65,33 @@ fn what_a_service_without_reuseaddr_leaves() {
     assert!(refused.advice().unwrap().contains("connections have ended"));
 }
 
+/// A service on an ephemeral number, and a client from another one: nobody can tell which is which,
+/// so the advice is for both.
+#[test]
+fn a_connection_that_either_side_may_have_made() {
+    isolated!();
+    leave_remnants(at("127.0.0.1:40001"), Options::default());
+    let refused = refusal("127.0.0.1:40001");
+    assert!(!refused.found().unwrap().is_certain, "{refused}");
+    let advice = refused.advice().unwrap();
+    assert!(advice.contains("SO_REUSEADDR") && advice.contains("ip_local_reserved_ports"));
+}
+
+/// As an NFS client connects: from a number below 1024 that needs privileges.
+#[test]
+fn a_connection_from_a_privileged_number_is_a_services() {
+    isolated!();
+    let listener = bind(at("127.0.0.1:2049"), Options::default()).unwrap();
+    listener.listen(1).unwrap();
+    let client = bind(at("127.0.0.1:700"), Options::default()).unwrap();
+    client.connect(&at("127.0.0.1:2049").into()).unwrap();
+    let accepted = listener.accept().unwrap();
+    drop(listener);
+    let told = ["127.0.0.1:2049", "127.0.0.1:700"].map(refusal);
+    assert_eq!(told.map(|refused| refused.cause_name()), ["remnants", "source-port"]);
+    drop((client, accepted));
+}
+
 #[test]
 fn a_security_policy() {
     isolated!();

@@ -142,6 +142,34 @@ fn rdma_first_and_either_side_leaves_first() {
     }
 }
 
+/// An identifier on one address exposes no TCP service on the others.
+#[test]
+fn a_number_on_a_wider_socket_gets_no_tcp_side() {
+    isolated!();
+    for (wide, narrow) in [
+        ("0.0.0.0:8445", "127.0.0.1:8445"),
+        ("[::]:8445", "127.0.0.1:8445"),
+        ("[::]:8445", "0.0.0.0:8445"),
+        ("[::]:8445", "[::1]:8445"),
+    ] {
+        let ports = HostPorts::default();
+        let wider = ports.reserve(Space::Tcp, at(wide)).unwrap();
+        let held = ports.reserve(Space::Tcp, at(narrow)).unwrap();
+        assert_eq!(ports.sockets(), 1);
+        let refused = held.host_listener(16).map(drop).expect_err("it would serve every address");
+        assert_eq!(refused.cause, PortCause::Wider { on: Box::new(wider.number()) });
+        assert_eq!((refused.errno, refused.cause_name()), (libc::EADDRINUSE, "rdma-id"));
+        assert!(refused.to_string().contains(wide), "{refused}");
+        assert_refused(at("127.0.0.2:8445"));
+        // Who asked for the wider address may, and this one goes on.
+        let tcp = wider.host_listener(16).unwrap();
+        drop((wider, tcp));
+        assert_held(at(narrow));
+        assert!(held.host_listener(16).is_err());
+        assert_refused(at("127.0.0.1:8445"));
+    }
+}
+
 #[test]
 fn a_tcp_side_that_comes_while_another_leaves_does_listen() {
     isolated!();

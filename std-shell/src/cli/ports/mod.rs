@@ -96,6 +96,7 @@ fn refuse(json: bool, space: HostSpace, error: &PortError) -> Stop {
         let mut object = object("REFUSED", space.name(), &error.number);
         object.insert("error".into(), errno_name(error.errno).into());
         object.insert("cause".into(), error.cause_name().into());
+        object.insert("message".into(), error.to_string().into());
         if let Some(holder) = error.holder() {
             put_holder(&mut object, holder);
         }
