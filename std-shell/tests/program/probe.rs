@@ -25,7 +25,7 @@ fn verdicts(ended: &Ended) -> (Vec<(String, String)>, Value) {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let pair = |event: &Value| {
         assert_eq!(event["event"], "PROBED");
-        for field in ["sent", "expected"] {
+        for field in ["sent", "expected", "seen"] {
             assert!(event[field].is_string(), "{event}");
         }
         (text(&event["name"]), text(&event["verdict"]))
@@ -69,12 +69,7 @@ fn nothing_deviates_at_our_own_listener_and_nothing_is_left_behind() {
     let heard = listener.end().with(0);
     let count = |name: &str| heard.names().iter().filter(|event| *event == name).count();
     assert!(count("ESTABLISHED") > 10);
-    // What does not stand by the end has ended before the signal did that.
-    for established in heard.events().iter().filter(|e| e["event"] == "ESTABLISHED") {
-        let over = |e: &Value| e["id"] == established["id"] && e["event"] == "DISCONNECTED";
-        let end = heard.events().into_iter().find(over).expect("its end");
-        assert_eq!(end["cause"], "peer", "{end}");
-    }
+    nothing_was_left(&heard);
 }
 
 #[test]
@@ -128,7 +123,99 @@ fn nobody_there_is_said_at_once() {
     assert_eq!(error["message"], "probe 10.9.0.2: no CM answers there");
     assert!(begin.elapsed() < Duration::from_secs(20));
     let error = run("probe 192.0.2.1 --json").failed("ENETUNREACH", "host");
-    assert_eq!(error["message"], "find the way 192.0.2.1:0: Network is unreachable");
+    assert_eq!(error["message"], "find the way 192.0.2.1: Network is unreachable");
+    assert_eq!(error["peer"], "192.0.2.1");
+}
+
+/// A signal ends it within half a second; another half is for busy machines.
+#[track_caller]
+fn interrupted(probe: Program) -> Ended {
+    let begin = Instant::now();
+    probe.signal("INT");
+    let ended = probe.end().with(1);
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    ended
+}
+
+#[test]
+fn a_signal_ends_it_while_nobody_answers() {
+    isolated!();
+    veth();
+    let probe = start("probe 10.9.0.2:7471 --json");
+    probe.silent_for(Duration::from_millis(300));
+    interrupted(probe).failed("EINTR", "interrupted");
+}
+
+#[test]
+fn a_signal_ends_it_and_a_request_is_withdrawn() {
+    isolated!();
+    let (mut listener, _) = listen("127.0.0.2:7471 --accept-after 3600000");
+    let probe = start("probe 127.0.0.2:7471 --from 127.0.0.1 --json");
+    listener.event("CONNECT_REQUEST");
+    interrupted(probe).failed("EINTR", "interrupted");
+    assert_eq!(listener.event("REJECTED")["reason"], 4);
+}
+
+#[test]
+fn a_signal_ends_it_while_conversations_go_on_side_by_side() {
+    isolated!();
+    let (_listener, _) = listen("127.0.0.2:7471");
+    let mut probe = start("probe 127.0.0.2:7471 --from 127.0.0.1");
+    probe.line();
+    let ended = interrupted(probe);
+    assert_eq!(ended.lines.len(), 1, "{:?}", ended.lines);
+    assert_eq!(ended.stderr, "nanocm: interrupted before some conversations\n");
+}
+
+#[test]
+fn a_signal_ends_it_and_a_connection_is_disconnected() {
+    isolated!();
+    let (listener, _) = listen("127.0.0.2:7471");
+    let mut probe = start("probe 127.0.0.2:7471 --from 127.0.0.1");
+    // The next one's connection stands for 600 ms.
+    while !probe.line().contains("  duplicate-req  ") {}
+    thread::sleep(Duration::from_millis(150));
+    let ended = interrupted(probe);
+    let conversation = "the end of the conversation duplicate-req-established";
+    assert_eq!(ended.stderr, format!("nanocm: interrupted before {conversation}\n"));
+    listener.signal("INT");
+    nothing_was_left(&listener.end().with(0));
+}
+
+/// What stood at the listener had ended before a signal did that.
+#[track_caller]
+fn nothing_was_left(heard: &Ended) {
+    let established = |event: &&Value| event["event"] == "ESTABLISHED";
+    for established in heard.events().iter().filter(established) {
+        let over = |e: &Value| e["id"] == established["id"] && e["event"] == "DISCONNECTED";
+        let end = heard.events().into_iter().find(over).expect("its end");
+        assert_eq!(end["cause"], "peer", "{end}");
+    }
+}
+
+#[test]
+fn whom_it_cannot_ask_is_told() {
+    isolated!();
+    for peer in ["0.0.0.0:7", "[::]", "224.0.0.1", "[ff02::1]:7", "255.255.255.255"] {
+        let ended = run(&format!("probe {peer} --json")).with(2);
+        assert!(ended.stderr.contains("is no single host's address"), "{}", ended.stderr);
+    }
+    let ended = run("probe 127.0.0.2 --from 127.0.0.1:7 --json").with(2);
+    assert!(ended.stderr.contains("no RDMA port"), "{}", ended.stderr);
+    for arguments in ["[fe80::1]:7", "fe80::1", "127.0.0.2 --from fe80::1"] {
+        let error = run(&format!("probe {arguments} --json")).failed("EINVAL", "scope-missing");
+        assert!(!error.to_string().contains(":0"), "{error}");
+    }
+}
+
+#[test]
+fn help_names_verdicts_and_exit_status() {
+    let ended = run("probe --help").with(0);
+    let help = ended.lines.join("\n");
+    for word in ["as-specified", "as-linux", "deviates", "not-tested", "Exit status", "1 something"]
+    {
+        assert!(help.contains(word), "{word}: {help}");
+    }
 }
 
 #[test]
@@ -176,12 +263,14 @@ enum Fault {
     Mortal,
     /// Gets no RTU, and repeats its REP.
     Deaf,
+    /// Says that a GID is wrong, and that this very one is the right one.
+    Gid,
     /// Waits 300 ms for an RTU, then rejects (4): that is as specified.
     Brief,
 }
 
-/// A peer on 127.0.0.2 that rejects each REQ with reason 8, or accepts it (`Babble`, `Deaf`, `Brief`), and is wrong in
-/// one thing.
+/// A peer on 127.0.0.2 that rejects each REQ with reason 8, or accepts it (`Babble`, `Deaf`, `Gid`, `Brief`), and is
+/// wrong in one thing.
 fn broken_peer(fault: Fault) {
     let socket = UdpSocket::bind(("127.0.0.2", UDP_PORT)).unwrap();
     let begin = Instant::now();
@@ -231,7 +320,13 @@ const LIFE: Duration = Duration::from_secs(1);
 
 fn accepts(fault: Fault, mad: &Mad) -> bool {
     let listener = ServiceId::new(PortSpace::Tcp, 7471);
-    matches!(fault, Fault::Babble | Fault::Deaf | Fault::Brief) && Req(mad).service_id() == listener
+    let accepts = matches!(fault, Fault::Babble | Fault::Deaf | Fault::Gid | Fault::Brief);
+    accepts && Req(mad).service_id() == listener && !is_gid_wrong(fault, mad)
+}
+
+fn is_gid_wrong(fault: Fault, mad: &Mad) -> bool {
+    let ours = Gid::from_ip("127.0.0.2".parse().unwrap());
+    fault == Fault::Gid && Req(mad).primary_remote_gid() != ours
 }
 
 fn rejection(fault: Fault, mad: &Mad) -> Mad {
@@ -241,6 +336,11 @@ fn rejection(fault: Fault, mad: &Mad) -> Mad {
     Rej::emit(&mut answer, tid)
         .set_remote_comm_id(req.local_comm_id())
         .set_reason(RejectReason(if fault == Fault::Reason { 7 } else { 8 }));
+    if is_gid_wrong(fault, mad) {
+        Rej(&mut answer)
+            .set_reason(RejectReason::INVALID_PRIMARY_GID)
+            .set_additional_info(&req.primary_remote_gid().0);
+    }
     answer[24 + 8] |= u8::from(fault == Fault::Reserved);
     answer
 }
@@ -313,6 +413,12 @@ fn a_wrong_reason_is_found() {
 }
 
 #[test]
+fn a_gid_that_is_not_the_peers_is_found() {
+    isolated!();
+    is_told(Fault::Gid, "foreign-gid", "MAD octet 36, ari");
+}
+
+#[test]
 fn a_reserved_bit_is_found() {
     isolated!();
     is_told(Fault::Reserved, "no-listener", "MAD octet 32, reserved");
@@ -346,6 +452,9 @@ fn a_peer_that_gives_up_waiting_for_an_rtu_does_as_specified() {
         assert_eq!(found["verdict"], "as-specified", "{found}");
         assert!(found["seen"].as_str().unwrap().contains("REJ reason 4 (timeout)"), "{found}");
     }
+    let found = event(&ended, "crossing-dreqs");
+    assert_eq!(found["verdict"], "not-tested", "{found}");
+    assert_eq!(found["reason"], "the peer sends no DREQ by itself");
 }
 
 #[test]

@@ -25,12 +25,14 @@ use super::signals::{self, Signals};
 use super::source;
 use conversations::{Conversation, Needs};
 use nanocm::core::ScopedIp;
+use nanocm::core::error::BindError;
 use nanocm::provider::Frames;
 use nanocm::{Cause, Error, PortSpace, random_seed};
 use nanocm_core::wire::{Attribute, Header, Rej, RejectReason, SidrRep, SidrStatus};
 use peer::{Patience, Peer};
 use report::{Form, Probed, Report};
-use std::net::SocketAddr;
+use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -40,12 +42,13 @@ use verdict::{NO_ANSWER, Stop as End, Verdict, message};
 
 /// Test a peer's connection manager: what it does with good, odd and wrong messages
 #[derive(clap::Args)]
+#[command(after_help = VERDICTS)]
 pub(crate) struct Args {
     /// Whom to test, and the port of a listener there: 1.2.3.4[:PORT], [v6][:PORT], [fe80::1%eth0][:PORT]
-    #[arg(value_name = "ADDR[:PORT]", value_parser = args::source)]
+    #[arg(value_name = "ADDR[:PORT]", value_parser = whom)]
     address: Address,
     /// From which local address
-    #[arg(long, value_name = "ADDR", value_parser = args::source)]
+    #[arg(long, value_name = "ADDR", value_parser = from)]
     from: Option<Address>,
     /// How CM messages travel: udp
     #[arg(long, value_name = "P", default_value = "udp")]
@@ -61,9 +64,39 @@ pub(crate) struct Args {
     markdown: Option<String>,
 }
 
+const VERDICTS: &str = "\
+Verdicts:
+  as-specified  what the specification, as far as it is known here, asks for or leaves open
+  as-linux      not that, but what Linux does
+  deviates      neither
+  not-tested    and why
+
+Exit status: 0 nothing deviates, 1 something does, or no CM answers, or a signal came, 2 an argument
+cannot be understood.";
+
+/// One host's address, with a port or without.
+fn whom(text: &str) -> Result<Address, String> {
+    let address = args::source(text)?;
+    if let Address::Ip(ip) = address {
+        let ip = ip.ip().to_canonical();
+        if ip.is_unspecified() || ip.is_multicast() || ip == Ipv4Addr::BROADCAST {
+            return Err(format!("{ip} is no single host's address"));
+        }
+    }
+    Ok(address)
+}
+
+/// A local address, without a port: nothing that is sent comes from one.
+fn from(text: &str) -> Result<Address, String> {
+    match args::source(text)? {
+        address if address.port() == 0 => Ok(address),
+        _ => Err("a probe comes from no RDMA port; give the address alone".into()),
+    }
+}
+
 /// True if nothing deviates.
 ///
-/// Nothing is left behind, whatever comes of a conversation; a second signal may leave a connection.
+/// Nothing is left behind, whatever comes of a conversation, and if a signal ends it.
 pub(crate) fn run(args: &Args) -> Result<bool, Stop> {
     let remote = provider::ip(args.address)?;
     if args.provider != Provider::Udp {
@@ -75,17 +108,56 @@ pub(crate) fn run(args: &Args) -> Result<bool, Stop> {
         Ok(source) => Ok(source.address.with_port(0)),
         Err(error) => Err(failed("find the way", None, remote, Cause::Io(error))),
     };
-    let (local, frames) = source::open_with(args.from, route, |local| {
-        Frames::open(ScopedIp::of(local))
-            .map_err(|error| failed("probe", Some(local), remote, Cause::Open(Box::new(error))))
-    })?;
+    let opened = scope_of(remote, None, remote).map_err(Stop::from).and_then(|()| {
+        source::open_with(args.from, route, |local| {
+            scope_of(local, Some(local), remote)?;
+            Frames::open(ScopedIp::of(local))
+                .map_err(|error| failed("probe", Some(local), remote, Cause::Open(Box::new(error))))
+        })
+    });
+    let (local, frames) = opened.map_err(without_port)?;
     let peer = Peer::new(frames, local, remote, random_seed()?);
     thread::scope(|scope| {
-        scope.spawn(|| peer.receive());
-        let found = Probe { args, peer: &peer, local, remote, signals }.run();
-        peer.end();
-        found
+        scope.spawn(|| peer.receive(signals));
+        // The scope waits for it, also if there is a panic here.
+        let _end = EndWhenDropped(&peer);
+        Probe { args, peer: &peer, local, remote }.run()
     })
+}
+
+struct EndWhenDropped<'a>(&'a Peer);
+
+impl Drop for EndWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A link-local address needs its interface.
+fn scope_of(address: SocketAddr, local: Option<SocketAddr>, peer: SocketAddr) -> Result<(), Error> {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => {
+            Err(failed("probe", local, peer, Cause::Bind(BindError::ScopeMissing)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As it was given: without a port that nobody gave.
+fn name(address: &str) -> String {
+    let host = address.strip_suffix(":0").map(|host| host.trim_matches(['[', ']']));
+    host.unwrap_or(address).to_owned()
+}
+
+fn without_port(stop: Stop) -> Stop {
+    let Stop::Failed(mut failure) = stop else { return stop };
+    let Failure { message, local, peer, .. } = &mut *failure;
+    for address in [local, peer].into_iter().flatten() {
+        let name = name(address);
+        *message = message.replace(&*address, &name);
+        *address = name;
+    }
+    Stop::Failed(failure)
 }
 
 fn failed(
@@ -102,7 +174,6 @@ struct Probe<'a> {
     peer: &'a Peer,
     local: SocketAddr,
     remote: SocketAddr,
-    signals: Signals,
 }
 
 /// What is at the port, as far as a good request can tell.
@@ -128,7 +199,7 @@ const GONE: &str = "the CM does not answer any more";
 const RETURN: Duration = Duration::from_secs(4);
 
 impl Probe<'_> {
-    fn run(mut self) -> Result<bool, Stop> {
+    fn run(self) -> Result<bool, Stop> {
         let begin = Instant::now();
         if self.peer.local_gid() == self.peer.remote_gid() {
             // We could take the port, so nobody has it.
@@ -137,6 +208,7 @@ impl Probe<'_> {
         let patience = Patience::of(self.round_trip()?);
         let listener = self.listener(patience);
         let serves = self.serves_datagrams(patience);
+        self.go_on("all conversations")?;
         let form = match &self.args.markdown {
             _ if self.args.json => Form::Json,
             Some(title) => Form::Markdown(title.clone()),
@@ -152,31 +224,39 @@ impl Probe<'_> {
         let results = side_by_side(first, |(what, obstacle)| {
             play(self.peer, patience, what, obstacle.as_deref())
         });
+        self.go_on("some conversations")?;
         for ((what, _), probed) in first.iter().zip(&results) {
             report.tell(what, probed)?;
         }
         let mut is_there = self.is_there(patience);
         for (what, obstacle) in then {
-            if self.signals.arrived() {
-                let message = format!("interrupted before the conversation {}", what.name);
-                return Err(Failure::new(libc::EINTR, "interrupted", message).into());
-            }
             let obstacle = if is_there { obstacle.as_deref() } else { Some(GONE) };
             let mut probed = play(self.peer, patience, what, obstacle);
             if what.needs == Needs::Acceptor && probed.is_without_listener() {
                 probed = self.again(patience, what);
             }
+            self.go_on(format_args!("the end of the conversation {}", what.name))?;
             report.tell(what, &probed)?;
             is_there = is_there && (!probed.is_without_answer() || self.is_there(patience));
         }
         is_there = is_there && self.is_there(patience);
+        self.go_on("the sum")?;
         report.end(&self.remarks(is_there), begin.elapsed())?;
         Ok(is_there && report.count(Verdict::Deviates) == 0)
     }
 
     /// As `ADDR[:PORT]` says it.
     fn name(&self) -> String {
-        if self.remote.port() == 0 { self.remote.ip().to_string() } else { self.remote.to_string() }
+        name(&self.remote.to_string())
+    }
+
+    /// Unless a signal has come, which was before this.
+    fn go_on(&self, before: impl Display) -> Result<(), Stop> {
+        if !self.peer.is_interrupted() {
+            return Ok(());
+        }
+        let message = format!("interrupted before {before}");
+        Err(Failure::new(libc::EINTR, "interrupted", message).into())
     }
 
     /// How long the peer takes to refuse a request for a service that nobody has, as each CM must. Where
@@ -192,6 +272,10 @@ impl Probe<'_> {
             while taken.is_none() && begin.elapsed() < pause {
                 let until = (begin + pause).min(Instant::now() + Duration::from_millis(20));
                 taken = (!matches!(talk.take(until), Ok(None))).then(|| begin.elapsed());
+                if self.peer.is_interrupted() {
+                    talk.close();
+                }
+                self.go_on("the first answer")?;
                 if let Some(errno) = self.peer.trouble().filter(|_| taken.is_none()) {
                     return Err(self.unreachable(errno));
                 }
@@ -199,12 +283,13 @@ impl Probe<'_> {
             // The first one may have waited for the link layer's address.
             shortest = [shortest, taken].into_iter().flatten().min();
         }
+        talk.close();
         if let Some(shortest) = shortest {
             return Ok(shortest);
         }
         let message = format!("probe {}: no CM answers there", self.name());
         let mut failure = Failure::new(libc::ETIMEDOUT, "timeout", message);
-        failure.peer = Some(self.remote.to_string());
+        failure.peer = Some(self.name());
         failure.advice = Some("does UDP 4791 get through, both ways?".into());
         Err(failure.into())
     }
@@ -214,6 +299,7 @@ impl Probe<'_> {
         let mut talk = Talk::new(self.peer, patience);
         let call = talk.call_nobody();
         let heard = talk.exchange(&call.mad, &[call.rej(8)]);
+        talk.close();
         !matches!(heard, Err(End::Deviates(deviation)) if deviation.place == NO_ANSWER)
     }
 
@@ -225,7 +311,7 @@ impl Probe<'_> {
         };
         let message = format!("probe {}: {what}", self.name());
         let mut failure = Failure::new(libc::ETIMEDOUT, "send-failed", message);
-        failure.peer = Some(self.remote.to_string());
+        failure.peer = Some(self.name());
         failure.into()
     }
 
@@ -255,7 +341,7 @@ impl Probe<'_> {
     /// answers this conversation so, and no other, will do so again.
     fn again(&self, patience: Patience, what: &Conversation) -> Probed {
         let begin = Instant::now();
-        while begin.elapsed() < RETURN {
+        while begin.elapsed() < RETURN && !self.peer.is_interrupted() {
             if let Listener::Accepts = self.listener(patience) {
                 return play(self.peer, patience, what, None);
             }
@@ -324,6 +410,7 @@ fn play(peer: &Peer, patience: Patience, what: &Conversation, obstacle: Option<&
     let begin = Instant::now();
     let mut talk = Talk::new(peer, patience);
     let ended = match obstacle {
+        _ if peer.is_interrupted() => Err(End::Interrupted),
         Some(reason) => Err(End::NotTested(reason.to_owned())),
         None => (what.play)(&mut talk),
     };
@@ -332,6 +419,7 @@ fn play(peer: &Peer, patience: Patience, what: &Conversation, obstacle: Option<&
         Ok(()) => (talk.verdict(), None, None),
         Err(End::Deviates(deviation)) => (Verdict::Deviates, Some(deviation), None),
         Err(End::NotTested(reason)) => (Verdict::NotTested, None, Some(reason)),
+        Err(End::Interrupted) => (Verdict::NotTested, None, Some("interrupted".into())),
     };
     Probed { verdict, seen: talk.seen(), deviation, reason, taken: begin.elapsed() }
 }

@@ -16,8 +16,8 @@ use nanocm::provider::Frames;
 use nanocm_core::wire::icrc::{Integrity, Ip, icrc, verify_unseen_id};
 use nanocm_core::wire::roce::{PAYLOAD_LEN, UDP_PORT, frame};
 use nanocm_core::wire::{Attribute, Header, Mad};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::super::signals::Signals;
 use super::verdict::told;
 
 /// Where the MAD begins in the UDP payload, behind BTH and DETH.
@@ -77,6 +77,7 @@ pub(super) struct Peer {
     random: Mutex<u64>,
     next_qpn: AtomicU32,
     over: AtomicBool,
+    interrupted: AtomicBool,
 }
 
 impl Peer {
@@ -93,6 +94,7 @@ impl Peer {
             random: Mutex::new(seed),
             next_qpn: AtomicU32::new(seed as u32),
             over: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
         };
         // Locally administered, and one device's.
         let ca_guid = peer.random() & !(3 << 56) | 2 << 56;
@@ -169,11 +171,14 @@ impl Peer {
         lock(&self.strays).clone()
     }
 
-    /// Hands over what comes in, until told to [`end`](Self::end).
-    pub(super) fn receive(&self) {
+    /// Hands over what comes in and notices signals, until told to [`end`](Self::end).
+    pub(super) fn receive(&self, mut signals: Signals) {
         while !self.over.load(Relaxed) {
-            let mut fds = [PollFd::from_borrowed_fd(self.frames.as_fd(), PollFlags::IN)];
-            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+            let until = Instant::now() + Duration::from_millis(20);
+            let _ = signals.wait(&[self.frames.as_fd()], Some(until));
+            if signals.arrived() {
+                self.interrupted.store(true, Relaxed);
+            }
             while self
                 .frames
                 .recv(|sender, payload| self.hand_over(sender, payload))
@@ -187,6 +192,11 @@ impl Peer {
 
     pub(super) fn end(&self) {
         self.over.store(true, Relaxed);
+    }
+
+    /// Whether a signal has come: no conversation goes on then.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Relaxed)
     }
 
     fn note(&self, error: &std::io::Error) {

@@ -111,15 +111,14 @@ fn object(what: &Conversation, probed: &Probed) -> Object {
     put("verdict", probed.verdict.name());
     put("sent", what.sent);
     put("expected", what.expected);
-    match (&probed.deviation, &probed.reason) {
-        (Some(deviation), _) => {
-            put("seen", &probed.seen);
-            put("where", &deviation.place);
-            put("expected_there", &deviation.expected);
-            put("seen_there", &deviation.seen);
-        }
-        (None, Some(reason)) => put("reason", reason),
-        (None, None) => put("seen", &probed.seen),
+    put("seen", &probed.seen);
+    if let Some(deviation) = &probed.deviation {
+        put("where", &deviation.place);
+        put("expected_there", &deviation.expected);
+        put("seen_there", &deviation.seen);
+    }
+    if let Some(reason) = &probed.reason {
+        put("reason", reason);
     }
     object.insert("ms".into(), millis(probed.taken).into());
     object
@@ -157,14 +156,30 @@ fn told(deviation: &Deviation) -> String {
 
 /// The call of this program, as a shell would take it.
 fn command() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:[]%,=".contains(c);
-    let word = |word: String| {
-        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{word}'") }
-    };
-    let words: Vec<_> = std::env::args().skip(1).map(word).collect();
+    let words: Vec<_> = std::env::args().skip(1).map(quoted).collect();
     format!("nanocm {}", words.join(" "))
+}
+
+fn quoted(word: String) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:%,=".contains(c);
+    let is_plain = !word.is_empty() && word.chars().all(plain);
+    if is_plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 fn millis(time: Duration) -> u64 {
     time.as_millis().try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_a_quoted_word_as_it_is() {
+        for word in ["Linux 6.1", "it's", "''", "", "[fe80::1%eth0]:7", "$HOME \\", "plain"] {
+            let echo = format!("printf %s {}", quoted(word.to_owned()));
+            let said = std::process::Command::new("sh").args(["-c", &echo]).output().unwrap();
+            assert_eq!(String::from_utf8(said.stdout).unwrap(), word);
+        }
+    }
 }

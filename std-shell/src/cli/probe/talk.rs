@@ -4,7 +4,7 @@
 //! others can go on beside it. Each datagram that comes in is checked as a frame (`frame.rs`) before anybody
 //! looks at its message. Read first: `verdict.rs`; IBTA 12.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use nanocm::PortSpace;
@@ -62,7 +62,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    fn of(rep: &Mad) -> Link {
+    pub(super) fn of(rep: &Mad) -> Link {
         let rep = Rep(rep);
         Link {
             tid: rep.transaction_id(),
@@ -114,6 +114,13 @@ impl Link {
     }
 }
 
+/// So long nobody looks whether a signal has come.
+const TURN: Duration = Duration::from_millis(20);
+
+/// For what a conversation has begun, once a signal has come. A peer that takes longer to answer is not
+/// waited for.
+const FAREWELL: Duration = Duration::from_millis(150);
+
 /// More messages than any conversation has: a peer that sends without end is not listened to for ever.
 const MOST: usize = 100;
 
@@ -123,8 +130,11 @@ pub(super) struct Talk<'p> {
     pub(super) patience: Patience,
     /// What the peer's datagrams have in their MAD header: Send, no status.
     pub(super) any_method: bool,
+    /// The peer's DREQs are answered as they come.
+    pub(super) agrees: bool,
     /// Which queue pair of ours has been named.
     pub(super) our_qp: u32,
+    is_closing: bool,
     inbox: Receiver<Heard>,
     tell: SyncSender<Heard>,
     /// The upper half of its transaction IDs.
@@ -149,6 +159,8 @@ impl<'p> Talk<'p> {
             peer,
             patience,
             any_method: false,
+            agrees: true,
+            is_closing: false,
             our_qp: 1,
             inbox,
             tell,
@@ -371,10 +383,16 @@ impl<'p> Talk<'p> {
 
     /// What comes in until then; it is a right frame. A DREQ is answered.
     pub(super) fn take(&mut self, until: Instant) -> Result<Option<Mad>, Stop> {
-        let left = until.saturating_duration_since(Instant::now());
-        let heard = match self.inbox.recv_timeout(left) {
-            Ok(heard) => heard,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(None),
+        let heard = loop {
+            if self.peer.is_interrupted() && !self.is_closing {
+                return Err(Stop::Interrupted);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.inbox.recv_timeout(left.min(TURN)) {
+                Ok(heard) => break heard,
+                Err(_) if left > TURN => {}
+                Err(_) => return Ok(None),
+            }
         };
         self.heard += 1;
         if self.heard > MOST {
@@ -395,21 +413,29 @@ impl<'p> Talk<'p> {
             }
             Attribute::REJ => self.asked.retain(|(id, _)| *id != ours),
             Attribute::DREP => self.links.retain(|link| link.ours != ours),
-            Attribute::DREQ => {
+            Attribute::DREQ if self.agrees => {
                 self.links.retain(|link| (link.ours, link.theirs) != (ours, theirs));
-                let mut drep = [0; MAD_LEN];
-                Drep::emit(&mut drep, Header(&mad).transaction_id())
-                    .set_local_comm_id(ours)
-                    .set_remote_comm_id(theirs);
-                self.send(&drep);
+                self.agree(&mad);
             }
             _ => {}
         }
         Ok(Some(mad))
     }
 
-    /// Withdraws requests that were not answered, and ends what stands, as far as the peer lets it.
+    /// Answers a DREQ of the peer's.
+    pub(super) fn agree(&mut self, dreq: &Mad) {
+        let dreq = Dreq(dreq);
+        let mut drep = [0; MAD_LEN];
+        Drep::emit(&mut drep, dreq.transaction_id())
+            .set_local_comm_id(dreq.remote_comm_id())
+            .set_remote_comm_id(dreq.local_comm_id());
+        self.send(&drep);
+    }
+
+    /// Withdraws requests that were not answered, and ends what stands, as far as the peer lets it; after a
+    /// signal in a hurry.
     pub(super) fn close(&mut self) {
+        (self.is_closing, self.agrees) = (true, true);
         let heard = self.seen.len();
         let asked = std::mem::take(&mut self.asked);
         for &(id, tid) in &asked {
@@ -417,23 +443,34 @@ impl<'p> Talk<'p> {
             self.send(&withdrawal);
         }
         // An answer may have crossed that.
-        let until = self.patience.silence_from_now();
-        while (!asked.is_empty() || self.sent_again) && Instant::now() < until {
-            let _ = self.take(until);
-        }
+        self.hear_while(|talk| !asked.is_empty() || talk.sent_again);
         for _ in 0..3 {
             // One that is over is not in the list any more.
             for link in self.links.clone() {
                 let tid = self.new_tid();
                 self.send(&link.dreq(tid));
             }
-            let until = self.patience.silence_from_now();
-            while !self.links.is_empty() && Instant::now() < until {
-                let _ = self.take(until);
+            self.hear_while(|talk| !talk.links.is_empty());
+            if self.peer.is_interrupted() {
+                break;
             }
         }
         // This was no part of it.
         self.seen.truncate(heard);
+    }
+
+    /// Hears what comes in the end while something is missing, for as long as silence takes; a signal
+    /// shortens that.
+    fn hear_while(&mut self, is_missing: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while is_missing(self) {
+            let longest = if self.peer.is_interrupted() { FAREWELL } else { Duration::MAX };
+            let (now, until) = (Instant::now(), begin + self.patience.silence.min(longest));
+            if now >= until {
+                return;
+            }
+            let _ = self.take(until.min(now + TURN));
+        }
     }
 
     /// A REJ 4: we have waited long enough for an answer to this request.

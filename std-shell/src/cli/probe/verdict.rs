@@ -35,6 +35,8 @@ pub(super) enum Stop {
     Deviates(Deviation),
     /// For this reason.
     NotTested(String),
+    /// By a signal.
+    Interrupted,
 }
 
 /// The place of what did not come.

@@ -3,18 +3,14 @@
 //! Read first: IBTA 12 (state diagrams, stale connections); facts, wire-formats appendix B.
 
 use super::super::talk::{Call, Link, Talk};
-use super::super::verdict::{Deviation, NO_ANSWER, Stop, Want, message, silence};
+use super::super::verdict::{Deviation, NO_ANSWER, Stop, Want, judge, message, silence, words};
 use super::{Conversation, Needs::Acceptor, of};
-use nanocm_core::wire::{
-    Attribute, Drep, Dreq, Header, Lap, MAD_LEN, Mad, MessageKind, RejectReason, Rep,
-};
+use nanocm_core::wire::{Attribute, Drep, Dreq, Header, Lap, MAD_LEN, MessageKind, RejectReason};
 use std::time::Instant;
 
 pub(super) const TABLE: &[Conversation] = &[
     of("connect", Acceptor, "REQ, RTU, DREQ", "REP, nothing, DREP", |talk| {
-        let call = talk.call();
-        let rep = talk.exchange(&call.mad, &[call.rep()])?;
-        let link = talk.accepted_link(rep)?;
+        let link = talk.accepted()?;
         if link.theirs == 0 {
             return Err(Deviation::stop("MAD octet 24, local_comm_id", "not 0", "0"));
         }
@@ -127,7 +123,7 @@ pub(super) const TABLE: &[Conversation] = &[
             let again = talk.exchange(&call.mad, &[call.rep(), call.rej(10)])?;
             match again.as_ref().filter(|mad| Header(*mad).attribute() == Attribute::REP) {
                 Some(rep) => {
-                    let link = talk.accepted_link(Some(*rep))?;
+                    let link = Link::of(rep);
                     talk.send(&link.rtu());
                     talk.disconnect(&link)
                 }
@@ -158,27 +154,37 @@ pub(super) const TABLE: &[Conversation] = &[
     of(
         "crossing-dreqs",
         Acceptor,
-        "a DREQ while the peer sends one (which a stale REQ makes it do)",
-        "DREP",
+        "a DREQ when the peer's own is on its way (a stale REQ makes it send one)",
+        "DREQ, and DREP to ours",
         |talk| {
             let call = talk.call();
             let link = talk.accepted_as(&call)?;
             talk.send(&link.rtu());
             talk.silence()?;
             let new = same_queue_pair(talk, &call);
+            let [rej, dreq] = [new.rej(10), teardown(&link, &call)];
+            // Ours leaves before theirs is answered: to the peer they have crossed.
+            talk.agrees = false;
             talk.send(&new.mad);
+            let until = Instant::now() + talk.patience.answer;
+            let theirs = loop {
+                let Some(mad) = talk.take(until)? else {
+                    let reason = "the peer sends no DREQ by itself".to_owned();
+                    return Err(Stop::NotTested(reason));
+                };
+                // What else it makes of the REQ is another conversation's.
+                if Header(&mad).attribute() == Attribute::DREQ {
+                    judge(&mad, std::slice::from_ref(&dreq))?;
+                    break mad;
+                }
+            };
             let tid = talk.new_tid();
-            let dreq = link.dreq(tid);
-            let wants = [link.drep(tid), teardown(&link, &call), new.rej(10)];
-            // REJ, DREQ and DREP, in some order; a repetition of what was heard does no harm.
+            let wants = [link.drep(tid), dreq, rej];
+            // A repetition of what was heard does no harm.
             for _ in 0..6 {
-                let heard = talk.exchange(&dreq, &wants)?;
+                let heard = talk.exchange(&link.dreq(tid), &wants)?;
                 if heard.is_some_and(|mad| Header(&mad).attribute() == Attribute::DREP) {
-                    // The rest of them.
-                    let until = talk.patience.silence_from_now();
-                    while let Some(mad) = talk.take(until)? {
-                        super::super::verdict::judge(&mad, &wants)?;
-                    }
+                    talk.agree(&theirs);
                     return Ok(());
                 }
             }
@@ -186,19 +192,6 @@ pub(super) const TABLE: &[Conversation] = &[
         },
     ),
 ];
-
-impl Talk<'_> {
-    fn accepted_link(&self, rep: Option<Mad>) -> Result<Link, Stop> {
-        let rep = rep.ok_or_else(|| Deviation::stop(NO_ANSWER, "REP", "nothing"))?;
-        let rep = Rep(&rep);
-        Ok(Link {
-            tid: rep.transaction_id(),
-            ours: rep.remote_comm_id(),
-            theirs: rep.local_comm_id(),
-            their_qpn: rep.local_qpn(),
-        })
-    }
-}
 
 /// A good REQ from the same queue pair as another, under a name of its own.
 fn same_queue_pair(talk: &Talk<'_>, old: &Call) -> Call {
@@ -218,9 +211,9 @@ fn teardown(link: &Link, call: &Call) -> Want {
 fn await_one(talk: &mut Talk<'_>, want: Want) -> Result<(), Stop> {
     let until = Instant::now() + talk.patience.answer;
     match talk.take(until)? {
-        Some(mad) => super::super::verdict::judge(&mad, &[want]).map(drop),
+        Some(mad) => judge(&mad, &[want]).map(drop),
         None => {
-            let expected = super::super::verdict::words(&[want]);
+            let expected = words(&[want]);
             Err(Deviation::stop(NO_ANSWER, expected, "no more"))
         }
     }

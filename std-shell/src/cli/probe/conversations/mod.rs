@@ -10,8 +10,9 @@
 //! | `datagrams.rs` | SIDR |
 //! | `rude.rs` | payloads that are no MADs |
 //!
-//! What may follow is what the specification asks for or leaves open, and what Linux is known to do:
-//! facts, wire-formats §2, §6.3 and appendix B; docs/deviations.md.
+//! What may follow: what the specification asks for or leaves open, and what Linux is known to do. The
+//! text of IBTA was not at hand. "As specified" is our reading of it, by way of facts, wire-formats §2, §6.3
+//! and appendix B, and of what the CMs of Linux and illumos do; docs/deviations.md.
 
 mod connections;
 mod datagrams;

@@ -3,7 +3,7 @@
 //! Read first: IBTA 12 (REQ, reject reasons), Annex A11 (IP CM header); facts, wire-formats appendix B.
 
 use super::super::talk::{Call, Talk};
-use super::super::verdict::{Deviation, Stop, message, silence};
+use super::super::verdict::{Deviation, Stop, message, place, silence};
 use super::{Conversation, Needs::Acceptor, Needs::Listener, of};
 use nanocm::PortSpace;
 use nanocm::core::Gid;
@@ -41,18 +41,24 @@ pub(super) const REFUSED: &[Conversation] = &[
         "REJ 12 with a GID of the peer's as additional information",
         |talk| {
             let mut call = talk.call();
-            let foreign = IpAddr::from([192, 0, 2, 77]);
-            call.req().set_primary_remote_gid(Gid::from_ip(foreign));
+            let foreign = Gid::from_ip(IpAddr::from([192, 0, 2, 77]));
+            call.req().set_primary_remote_gid(foreign);
             let rej = talk.exchange(&call.mad, &[call.rej(12)])?;
-            match rej.as_ref().map(|rej| Rej(rej).additional_info().len()) {
-                Some(16) => Ok(()),
-                Some(length) => Err(Deviation::stop(
-                    "MAD octet 33, reject_info_length",
-                    "16 (a GID)",
-                    length.to_string(),
-                )),
-                None => Ok(()),
+            let Some(rej) = rej else { return Ok(()) };
+            let info = Rej(&rej).additional_info();
+            let Some(gid) = info.first_chunk().filter(|_| info.len() == 16).map(|gid| Gid(*gid))
+            else {
+                let (expected, seen) = ("16 (a GID)", info.len().to_string());
+                return Err(Deviation::stop(place(&rej, "reject_info_length"), expected, seen));
+            };
+            // The peer may have others than the one that we know.
+            let is_anothers = [foreign, talk.peer.local_gid()].contains(&gid);
+            if is_anothers || gid.is_wildcard() || gid.is_multicast() {
+                let expected = format!("{}, or another one of the peer's", talk.peer.remote_gid());
+                let at = place(&rej, "ari");
+                return Err(Deviation::stop(at, expected, gid.to_string()));
             }
+            Ok(())
         },
     ),
     of(
