@@ -22,7 +22,7 @@ macro_rules! structs {
 structs! {
     ncm_capacity: 32;
     ncm_completion: 104;
-    ncm_config: 88;
+    ncm_config: 96;
     ncm_conn_param: 40 + 2 * size_of::<usize>();
     ncm_counters: 212;
     ncm_event: 360;
