@@ -7,7 +7,7 @@ const STOPPED_APPLICATION_EXIT: usize = 0x2_0026;
 
 /// Prints a line.
 pub(crate) fn print(line: &str) {
-    for octet in line.bytes().chain([b'\n']) {
+    for octet in line.bytes().chain(*b"\n") {
         // SAFETY: SYS_WRITEC reads one octet at the address given.
         unsafe { syscall1(nr::WRITEC, &raw const octet as usize) };
     }
