@@ -55,8 +55,7 @@ pub struct Config {
     /// and how many at once after a pause. More are dropped. Default 1000; 0: no limit.
     pub answers_per_second: u32,
     /// How often a REP is repeated, unless `ConnParam::retries` says so (254 at most), or the REQ's Max CM
-    /// Retries says 2 or less. Who forges a REQ
-    /// in somebody's name must not buy him many. Default 3.
+    /// Retries says 2 or less. Who forges a REQ in somebody's name must not buy him many. Default 3.
     pub passive_retries: u8,
 }
 

@@ -171,6 +171,24 @@ fn an_attempt_without_time_for_more_is_not_put_off() {
 }
 
 #[test]
+fn who_asks_us_slowly_does_not_slow_down_what_we_ask() {
+    World::new().solo(|mut solo| {
+        let listener = solo.listen(7471, 0);
+        let slow = solo.bring(ConnState::RepSent, false);
+        solo.wait(Duration::from_millis(900));
+        let _ = solo.hears(&slow.peer, &slow.peer.rtu(slow.comm_id));
+        solo.tells(&["ESTABLISHED"]);
+        let passive = solo.bring(ConnState::RepSent, false);
+        let active = solo.bring(ConnState::ReqSent, true);
+        solo.wait(Duration::from_millis(1_001));
+        solo.says(&["REQ"]);
+        solo.wait(Duration::from_secs(2));
+        solo.says(&["REP", "REQ"]);
+        solo.assert_clean(&[listener, slow.id, passive.id, active.id]);
+    });
+}
+
+#[test]
 fn a_lossy_wire_is_no_slow_peer() {
     World::new().run(|mut pair| {
         pair.listen(7471, 0);

@@ -4,9 +4,10 @@ use super::lookup::{BY_OWN_QPN, BY_PEER_ID, BY_PEER_QPN};
 use super::slot::{ConnSlot, owed};
 use super::state::Stage;
 use super::{ConnState, Conns, Queue};
+use crate::addr::Path;
 use crate::slots::{Slot, Timed};
 use crate::time::Tick;
-use std::collections::{BTreeSet, HashSet};
+use alloc::collections::BTreeSet;
 
 impl Conns<'_> {
     /// A walk over everything; panics at what does not hold. While a device is being removed, a
@@ -64,11 +65,11 @@ impl Conns<'_> {
             Some(self.own_qpn_hash(slots[in_table(index, BY_OWN_QPN)?].local_qpn))
         });
         let (mut own_qpns, mut peers_qpns, mut peers) =
-            (BTreeSet::new(), BTreeSet::new(), HashSet::new());
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (index, slot) in self.live() {
             let (guid, gid) = (slot.remote_ca_guid, slot.path.remote_gid());
             // Who comes by another kind of link is another peer.
-            let link = core::mem::discriminant(&slot.path);
+            let link = matches!(slot.path, Path::Roce(_));
             let peer = (slot.is_datagram(), slot.remote_comm_id, guid, gid, link);
             let alone = !slot.is_in(BY_PEER_ID) || peers.insert(peer);
             assert!(alone, "connection {index}: another one has its peer's communication ID");

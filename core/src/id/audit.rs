@@ -5,7 +5,7 @@ use super::{Ids, State};
 use crate::addr::ServiceId;
 use crate::conn::{ConnState, Conns};
 use crate::slots::Slot;
-use std::collections::BTreeSet;
+use alloc::collections::BTreeSet;
 
 impl Ids<'_> {
     /// A walk over everything; panics at what does not hold.

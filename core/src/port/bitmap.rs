@@ -180,7 +180,7 @@ impl<'s> Bitmap<'s> {
 impl Bitmap<'_> {
     /// These numbers are held and no others, and, where that is a short walk, the summaries say which
     /// words are full. Panics where not.
-    pub(crate) fn audit(&self, mut numbers: std::collections::BTreeSet<u16>) {
+    pub(crate) fn audit(&self, mut numbers: alloc::collections::BTreeSet<u16>) {
         numbers.retain(|&port| self.covers(port));
         for &port in &numbers {
             assert!(self.is_held(port), "port {port} has an owner and is free");

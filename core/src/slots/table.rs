@@ -141,7 +141,7 @@ impl<T: Slot + Copy> Table<'_, T> {
     pub(crate) fn paint(&self, picture: &mut crate::testing::Picture) {
         let first = self.oldest.get();
         let next = |&index: &usize| { self.slots[index] }.free_link().get();
-        picture.list(std::iter::successors(first, next));
+        picture.list(core::iter::successors(first, next));
     }
 
     /// Each slot is live, or once in the free list, or was never used. A walk that panics.

@@ -137,12 +137,7 @@ pub(super) const TABLE: &[Conversation] = &[
         "a REQ with a new communication ID from a queue pair that is connected",
         "REJ 10, and a DREQ for the old connection",
         |talk| {
-            let call = talk.call();
-            let link = talk.accepted_as(&call)?;
-            talk.send(&link.rtu());
-            talk.silence()?;
-            let new = same_queue_pair(talk, &call);
-            let wants = [new.rej(10), teardown(&link, &call)];
+            let (_, new, wants) = connected_and_anew(talk)?;
             let first = talk.exchange(&new.mad, &wants)?;
             let [rej, dreq] = wants;
             // In whichever order they come.
@@ -157,12 +152,7 @@ pub(super) const TABLE: &[Conversation] = &[
         "a DREQ when the peer's own is on its way (a stale REQ makes it send one)",
         "DREQ, and DREP to ours",
         |talk| {
-            let call = talk.call();
-            let link = talk.accepted_as(&call)?;
-            talk.send(&link.rtu());
-            talk.silence()?;
-            let new = same_queue_pair(talk, &call);
-            let [rej, dreq] = [new.rej(10), teardown(&link, &call)];
+            let (link, new, [rej, dreq]) = connected_and_anew(talk)?;
             // Ours leaves before theirs is answered: to the peer they have crossed.
             talk.agrees = false;
             talk.send(&new.mad);
@@ -192,6 +182,17 @@ pub(super) const TABLE: &[Conversation] = &[
         },
     ),
 ];
+
+/// A connection, a REQ from its queue pair under another name, and what that brings: REJ and DREQ.
+fn connected_and_anew(talk: &mut Talk<'_>) -> Result<(Link, Call, [Want; 2]), Stop> {
+    let call = talk.call();
+    let link = talk.accepted_as(&call)?;
+    talk.send(&link.rtu());
+    talk.silence()?;
+    let new = same_queue_pair(talk, &call);
+    let wants = [new.rej(10), teardown(&link, &call)];
+    Ok((link, new, wants))
+}
 
 /// A good REQ from the same queue pair as another, under a name of its own.
 fn same_queue_pair(talk: &Talk<'_>, old: &Call) -> Call {
